@@ -42,6 +42,10 @@ class Budget:
     def take(self, size: int) -> None:
         """Count decoded bytes. Raises UnreadError when they are too many."""
         self._left -= size
+        self.check()
+
+    def check(self) -> None:
+        """Raise UnreadError if too many bytes were decoded before."""
         if self._left < 0:
             raise UnreadError(f"more than {self._most:,} bytes when decoded")
 

@@ -264,6 +264,8 @@ def _nested(pieces: Iterator[bytes], opened: Opened, place: str, depth: int) -> 
     held: list[bytes] = []
     size, is_whole = 0, True
     try:
+        # Else each member of an archive would be unpacked up to its first piece.
+        opened.budget.check()
         for piece in pieces:
             held.append(piece)
             size += len(piece)

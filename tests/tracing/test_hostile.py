@@ -141,6 +141,27 @@ def test_many_members_share_one_budget(tmp_path: Path, monkeypatch: pytest.Monke
     assert any("bytes when decoded" in it for it in unread(tmp_path, file.getvalue()))
 
 
+def test_no_member_is_unpacked_after_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries of a directory are a few bytes each, and may all name the same large member."""
+    monkeypatch.setattr(sources, "_LEAST_BUDGET", 1 << 20)
+    content = zipped(b"\0" * (8 << 20))
+    entries, end = content.index(b"PK\1\2"), content.index(b"PK\5\6")
+    entry, count = content[entries:end], 300
+    last = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, count * len(entry), entries, 0)
+    opened, whole = list[object](), zipfile.ZipFile.open
+
+    def counted(self: zipfile.ZipFile, *given: object) -> object:
+        opened.append(given)
+        return whole(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", counted)
+    reasons = unread(tmp_path, content[:entries] + count * entry + last)
+    assert sum("bytes when decoded" in it for it in reasons) >= count
+    assert len(opened) < 20
+
+
 def test_a_sparse_member_of_any_size_stays_within_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

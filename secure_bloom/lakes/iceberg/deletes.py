@@ -37,6 +37,8 @@ _REFERENCED_FILE, _OFFSET, _LENGTH = 17, 18, 19
 _VOID = "void"
 #: Memory that a deleted row takes at least: its position, its file, and both in another order.
 _ROW_BYTES: Final = 32
+#: What a delete file takes in the list of a data file to which it applies.
+REFERENCE_BYTES: Final = 8
 
 
 class PositionFile:
@@ -247,6 +249,7 @@ class DeleteIndex:
         self._of_partition: dict[object, list[tuple[int, PositionFile]]] = {}
         #: The key None is for deletes of a spec without partitions, which apply everywhere.
         self._equal: dict[object, list[tuple[int, EqualityFile]]] = {}
+        self._shared: dict[tuple[int, int], tuple[Any, ...]] = {}
 
     def add(self, entry: Any) -> None:
         """Add a delete file."""
@@ -276,13 +279,28 @@ class DeleteIndex:
         if vector is not None and vector[0] >= number:
             positions = DeletedPositions(data_file=path, vector=vector[1])
         else:
-            found = [*self._of_path.get(path, ()), *self._of_partition.get(partition, ())]
-            if files := tuple(it for later, it in found if later >= number):
+            files = self._since(self._of_path.get(path), number)
+            if files := files + self._since(self._of_partition.get(partition), number):
                 positions = DeletedPositions(data_file=path, files=files)
-        equal = [*self._equal.get(None, ()), *self._equal.get(partition, ())]
-        return FileDeletes(
-            positions=positions, equality=tuple(it for later, it in equal if later > number)
-        )
+        # Equality deletes apply to older files alone.
+        everywhere = self._since(self._equal.get(None), number + 1)
+        equality = everywhere + self._since(self._equal.get(partition), number + 1)
+        return FileDeletes(positions=positions, equality=equality)
+
+    def _since(self, listed: list[tuple[int, Any]] | None, number: int) -> tuple[Any, ...]:
+        """Return the delete files from a sequence number on.
+
+        Data files of one commit share them: all data files of a partition may have all of its
+        delete files.
+        """
+        if not listed:
+            return ()
+        key = (id(listed), number)
+        found = self._shared.get(key)
+        if found is None:
+            found = self._shared[key] = tuple(it for later, it in listed if later >= number)
+            self._kept.add(REFERENCE_BYTES * len(found))
+        return found
 
     def _add_vector(self, file: Any, number: int) -> None:
         path, offset, length = (file[at] for at in (_REFERENCED_FILE, _OFFSET, _LENGTH))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -43,11 +44,17 @@ from pyiceberg.transforms import IdentityTransform
 
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
-from secure_bloom.lakes.iceberg.deletes import FILE_PATH_FIELD, only_path, partition_of
+from secure_bloom.lakes.iceberg.deletes import (
+    FILE_PATH_FIELD,
+    REFERENCE_BYTES,
+    only_path,
+    partition_of,
+)
 from secure_bloom.lakes.iceberg.kept_entries import KeptFile
 from secure_bloom.lakes.iceberg.metadata_files import (
     counted_by_block,
     counted_together,
+    listed_manifests,
     manifest_entries,
 )
 from secure_bloom.lakes.iceberg.table import add_once
@@ -78,6 +85,29 @@ _EXPRESSIONS: Final[dict[Operator, _Build]] = {
 }
 
 
+class DataPaths:
+    """Paths of data files, in the order in which the bounds of delete files are compared.
+
+    A table may have as many delete files as data files, so none is compared with each path.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = sorted(set(paths), key=str.encode)
+        self._encoded = [it.encode() for it in self._paths]
+        self._known = frozenset(self._paths)
+
+    def __contains__(self, path: object) -> bool:
+        """Return whether the path is one of these."""
+        return path in self._known
+
+    def between(self, low: bytes | None, high: bytes | None) -> Sequence[str]:
+        """Return the paths between two bounds; all, if one is missing."""
+        if low is None or high is None:
+            return self._paths
+        start = bisect_left(self._encoded, low)
+        return self._paths[start : bisect_right(self._encoded, _after(high), start)]
+
+
 @dataclass(slots=True)
 class Manifests:
     """The manifests of snapshots, and their entries. Each file is read once: none ever changes.
@@ -98,7 +128,7 @@ class Manifests:
         if name not in self._lists:
             with damaged_metadata():
                 files = counted_together(self.io, self._kept)
-                self._lists[name] = list(snapshot.manifests(files))
+                self._lists[name] = listed_manifests(snapshot, files)
         return [it for it in self._lists[name] if it.content == content]
 
     def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
@@ -146,25 +176,25 @@ class Manifests:
             for entry in self.entries(manifest)
         ]
 
-    def named_paths(self, deletes: ManifestEntry, among: frozenset[str]) -> frozenset[str]:
+    def named_paths(self, deletes: ManifestEntry, among: DataPaths) -> Collection[str]:
         """Return the data files among these that a position delete file names.
 
-        Returns all of them if this is unknown.
+        Returns all of them that its bounds leave if this is unknown.
         """
         file = deletes.data_file
         only = only_path(file)
         if only is not None:
-            return among & {only}
+            return [only] if only in among else []
         low, high = (
             (bounds or {}).get(FILE_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
         )
-        if low is not None and high is not None:
-            among = frozenset(it for it in among if low <= it.encode() <= _after(high))
-        if not among or file.file_format != FileFormat.PARQUET:
-            return among
-        if file.file_path not in self._named:
-            self._named[file.file_path] = _read_paths(file, self.io)
-        return among & self._named[file.file_path]
+        found = among.between(low, high)
+        if found and file.file_format == FileFormat.PARQUET:
+            if file.file_path not in self._named:
+                self._named[file.file_path] = _read_paths(file, self.io)
+            found = [it for it in self._named[file.file_path] if it in among]
+        self._kept.add(REFERENCE_BYTES * len(found))
+        return found
 
 
 class damaged_metadata:  # noqa: N801  (used as a context manager)
@@ -292,11 +322,12 @@ def _position_deletes(
 ) -> dict[str, list[ManifestEntry]]:
     """Return the position delete files that apply to each live data file and name it."""
     found: dict[str, list[ManifestEntry]] = {}
+    among = DataPaths(live)
     for entry in deletes:
         if entry.data_file.content != DataFileContent.POSITION_DELETES:
             continue
-        for path in manifests.named_paths(entry, frozenset(live)):
-            if path in live and _applies(entry, live[path]):
+        for path in manifests.named_paths(entry, among):
+            if _applies(entry, live[path]):
                 found.setdefault(path, []).append(entry)
     return found
 
@@ -324,11 +355,10 @@ def paths_with_deleted_rows(
     deletes: Iterable[ManifestEntry], wanted: Iterable[str], manifests: Manifests
 ) -> frozenset[str]:
     """Return those of the ``wanted`` data files that a position delete or deletion vector names."""
-    wanted = frozenset(wanted)
-    found: set[str] = set()
+    among, found = DataPaths(wanted), set[str]()
     for entry in deletes:
-        if entry.data_file.content == DataFileContent.POSITION_DELETES and wanted - found:
-            found |= wanted & manifests.named_paths(entry, wanted)
+        if entry.data_file.content == DataFileContent.POSITION_DELETES:
+            found.update(manifests.named_paths(entry, among))
     return frozenset(found)
 
 

@@ -28,7 +28,7 @@ from pyiceberg.manifest import (
     ManifestFile,
 )
 
-from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.locations import TablePlaces, local_location
 from secure_bloom.lakes.iceberg.metadata_sizes import check_blocks, check_decoded_size
 from secure_bloom.running.memory_budget import DecodedBytes, refuse_beyond
@@ -262,6 +262,18 @@ def counted_by_block(files: Any) -> Any:
     """
     found = copy(files)
     found.check = check_blocks
+    return found
+
+
+def listed_manifests(snapshot: Any, files: FileIO) -> list[ManifestFile]:
+    """Return the manifests of a snapshot.
+
+    Raises FormatError if the list names one twice: its files would count twice, and each time that
+    it is read costs a few bytes of the list.
+    """
+    found: list[ManifestFile] = list(snapshot.manifests(files))
+    if len({it.manifest_path for it in found}) < len(found):
+        raise FormatError("the manifest list of a snapshot names a manifest twice")
     return found
 
 

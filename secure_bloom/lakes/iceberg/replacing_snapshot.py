@@ -47,7 +47,7 @@ from pyiceberg.table.update import (
 
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
-from secure_bloom.lakes.iceberg.live_files import Manifests, group_by_spec
+from secure_bloom.lakes.iceberg.live_files import DataPaths, Manifests, group_by_spec
 from secure_bloom.lakes.iceberg.manifest_writers import manifest_writer
 from secure_bloom.lakes.iceberg.position_deletes import NewDeletes
 
@@ -229,7 +229,7 @@ class SnapshotWriter:
             for entry in (it.deletes.old if it.deletes else ())
         }
         live = self.manifests.live_paths(self.table.parent) if old else frozenset[str]()
-        staying = live.difference(self.changes.by_path)
+        staying = DataPaths(live.difference(self.changes.by_path))
         return {
             path: entry
             for path, entry in old.items()

@@ -142,11 +142,15 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
 
     table = _opened(path)
     # After the metadata: without pyiceberg, opening them says so.
-    from secure_bloom.lakes.iceberg.metadata_files import counted_by_block, manifest_entries
+    from secure_bloom.lakes.iceberg.metadata_files import (
+        counted_by_block,
+        listed_manifests,
+        manifest_entries,
+    )
 
     snapshot = _snapshot(table, at)
     schema = _schema(table, snapshot)
-    lists = [] if snapshot is None else snapshot.manifests(table.io)
+    lists = [] if snapshot is None else listed_manifests(snapshot, table.io)
     files, opened = counted_by_block(table.io), opener(path)
     index = DeleteIndex(table.specs(), opened, _key_columns(table))
     data = []

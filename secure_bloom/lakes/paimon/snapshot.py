@@ -186,6 +186,9 @@ def read_index_manifest(folder: str, snapshot: PaimonSnapshot) -> tuple[dict[str
 
 def _entries(folder: str, lists: Sequence[AvroFile], room: MemoryShare) -> Iterator[PaimonEntry]:
     names = [_name(record, "_FILE_NAME") for each in lists for record in each.records]
+    if len(frozenset(names)) < len(names):
+        # Each further time costs a few bytes of the list, and the manifest is read again.
+        raise FormatError("the manifest lists of a snapshot name a manifest twice")
     manifests = in_order(
         lambda name: _read(folder, name, room), names, files_at_once([folder]), room=_AHEAD
     )
