@@ -10,6 +10,8 @@ import pytest
 pytest.importorskip("pypaimon_rust")
 
 import secure_bloom as sb
+from secure_bloom.errors import FormatError
+from secure_bloom.lakes.avro_files import decode, decoding_room, encode
 from secure_bloom.lakes.paimon.names import is_table, table_folder
 from secure_bloom.lakes.paimon.schema import read_schema
 from secure_bloom.lakes.paimon.snapshot import latest_snapshot, snapshot_at, snapshot_numbers
@@ -232,3 +234,15 @@ def test_damaged_snapshots_and_schemas_are_refused(lake: Warehouse, damage: str)
             paimon_table(folder)
         path.write_text(before)
     paimon_table(folder)
+
+
+def test_a_list_that_names_a_manifest_many_times_is_damaged(lake: Warehouse) -> None:
+    """A few bytes of the list, and the time for all of a manifest, each time."""
+    folder = lake.create("id bigint")
+    lake.insert([(1,)])
+    lake.insert([(2,)])
+    path = Path(folder, "manifest", latest(folder)["baseManifestList"])
+    listed = decode(path.read_bytes(), decoding_room())
+    path.write_bytes(encode(listed.schema, [*listed.records, *listed.records]))
+    with pytest.raises(FormatError, match="name a manifest twice"):
+        paimon_table(folder)
