@@ -6,7 +6,10 @@ entry of a megabyte.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
 from secure_bloom.parquet.footer.chunks import Chunk
@@ -15,6 +18,9 @@ from secure_bloom.parquet.plain_pages import plain_entries
 from secure_bloom.parquet.structures.metadata import Encoding
 from secure_bloom.parquet.value_arrays import Binary
 from secure_bloom.running.memory_budget import memory_budget
+
+if TYPE_CHECKING:
+    from secure_bloom.parquet.page_rows import PageRows
 
 #: This part of the budget, 256 MiB by default, is decoded in one piece without a closer look.
 _HARMLESS = 4
@@ -33,6 +39,29 @@ def harmless_size(budget: int | None = None) -> int:
 def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:
     """Return an upper bound of the decoded size of these pages, with the dictionary page first."""
     return measured(chunk, pages, harmless_size())[0]
+
+
+def size_of_rows(chunk: Chunk, pages: Iterable[PageRows]) -> int:
+    """Return an upper bound of the decoded size of pages that are rows of numbers.
+
+    An entry of a dictionary may be as long as all of it.
+    """
+    size = largest = entry = 0
+    for rows in pages:
+        content, values = rows.plain_sizes, rows.values
+        largest = max(largest, int(content.max()))
+        if not rows.is_data[0]:
+            entry = int(content[0])
+        if chunk.leaf.width is not None:
+            longest = np.full_like(content, chunk.leaf.width + 1)
+        else:
+            # See `_values_size`; each product fits, as sizes are within the budget.
+            repeated = np.isin(rows.encodings, [it.value for it in DICTIONARY_ENCODINGS])
+            begun = rows.encodings == Encoding.DELTA_BYTE_ARRAY
+            longest = np.where(repeated, entry, np.where(begun, content, 0)) + OFFSET_SIZE
+            size += sum(content[rows.is_data & ~repeated & ~begun].tolist())
+        size += sum((values * longest)[rows.is_data].tolist())
+    return largest + size
 
 
 def measured(chunk: Chunk, pages: Sequence[Page], harmless: int) -> tuple[int, Binary | None]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.footer.chunks import Chunk
@@ -26,6 +27,9 @@ from secure_bloom.parquet.pages import (
 )
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Encoding, PageType
 from secure_bloom.storage import InputFile, is_object_uri
+
+if TYPE_CHECKING:
+    from secure_bloom.parquet.page_rows import PageRows
 
 #: Bytes that are read from a page's header on: the pages of most chunks come with the dictionary.
 _AHEAD = 64 * 1024
@@ -47,19 +51,27 @@ def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
     return _Window.of(file, chunk).pages()
 
 
+def read_rows(file: InputFile, chunk: Chunk) -> Iterator[PageRows]:
+    """Yield the chunk's pages as rows of numbers, which takes a fraction of the time.
+
+    Raises the errors of :func:`.page_rows.walk_rows`: the caller then reads the headers.
+    """
+    # Loaded for chunks of many pages alone.
+    from secure_bloom.parquet.page_rows import walk_rows
+
+    window = _Window.of(file, chunk)
+    return walk_rows(chunk, window.view, window.length)
+
+
 def end_of_pages(file: InputFile, chunk: Chunk) -> int:
     """Return the offset at which the last page of the chunk ends.
 
     Raises the errors of :func:`read_headers`.
     """
-    # Loaded for a file that was appended to, or whose filters are replaced.
-    from secure_bloom.parquet.page_rows import walk_rows
-
     start, _ = chunk_extent(chunk)
     window, finder, end = _Window.of(file, chunk), PageFinder(chunk), 0
     with suppress(SecureBloomError):
-        rows = walk_rows(chunk, window.view, window.length)
-        end = sum(int(it.ends[-1]) for it in rows)
+        end = sum(int(it.ends[-1]) for it in read_rows(file, chunk))
     if end:
         return start + end
 

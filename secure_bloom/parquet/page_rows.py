@@ -87,6 +87,11 @@ class PageRows:
         return self.numbers[:, PAGE_ENCODING]
 
     @property
+    def plain_sizes(self) -> Numbers:
+        """The size of each page's body without compression."""
+        return self.numbers[:, PAGE_PLAIN_SIZE]
+
+    @property
     def starts(self) -> Numbers:
         """Where the header of each page starts."""
         return self.numbers[:, PAGE_START]

@@ -16,15 +16,20 @@ from secure_bloom.errors import FormatError, IntegrityError, SecureBloomError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet import column_values
 from secure_bloom.parquet.column_values import read_encoded
+from secure_bloom.parquet.decoded_bounds import measured, size_of_rows
 from secure_bloom.parquet.dictionary_pages import (
     ClaimedDictionary,
     end_of_pages,
     read_full_dictionary,
+    read_headers,
+    read_rows,
 )
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.page_rows import FIRST_PAGES, walk_rows
 from secure_bloom.parquet.pages import chunk_extent, pages_in, read_pages
 from secure_bloom.parquet.plain_pages import as_arrays
+from secure_bloom.reading.rows import decoded_sizes
+from secure_bloom.reading.rows.decoded_sizes import decoded_size
 from testing.growth import calls
 from testing.surgery import Opened, opened
 from testing.tables import Mode, write
@@ -116,6 +121,21 @@ def test_rows_are_the_pages_of_a_chunk(small_file: Opened) -> None:
         at += int(rows.ends[-1])
     assert not pages
     assert start + at == end_of_pages(small_file.file, chunk) == start + length
+
+
+def test_the_size_of_rows_is_that_of_single_pages(small_file: Opened) -> None:
+    file, chunk = small_file.file, first_chunk(small_file)
+    single, _ = measured(chunk, list(read_headers(file, chunk)), 1 << 60)
+    assert size_of_rows(chunk, read_rows(file, chunk)) == single
+
+
+def test_many_encrypted_pages_are_measured_in_few_calls(tmp_path: Path) -> None:
+    with opened(written(tmp_path / "x.parquet", "texts", "gcm")) as it:
+        chunk = first_chunk(it)
+        # What the footer says of the size would allow gigabytes.
+        with mock.patch.object(decoded_sizes, "_by_metadata", return_value=1 << 40):
+            assert calls(lambda: decoded_size(it.file, chunk)) < 16 * ROWS
+            assert decoded_size(it.file, chunk).most < 100_000
 
 
 @pytest.mark.parametrize("protection", PROTECTIONS)

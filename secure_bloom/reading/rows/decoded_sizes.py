@@ -6,11 +6,12 @@ entry of a megabyte, codecs that turn kilobytes into gigabytes.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from secure_bloom.errors import IntegrityError, SecureBloomError, located
-from secure_bloom.parquet.decoded_bounds import OFFSET_SIZE, harmless_size, measured
-from secure_bloom.parquet.dictionary_pages import read_headers
+from secure_bloom.parquet.decoded_bounds import OFFSET_SIZE, harmless_size, measured, size_of_rows
+from secure_bloom.parquet.dictionary_pages import read_headers, read_rows
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
@@ -75,6 +76,11 @@ def _by_metadata(chunk: Chunk) -> int:
 def _by_pages(file: InputFile, chunk: Chunk, most: int) -> DecodedSize:
     is_decoded_here = may_be_decoded_here(chunk)
     try:
+        # Many pages are measured by their rows, if no dictionary must be looked into.
+        with suppress(SecureBloomError):
+            size = most if is_decoded_here else size_of_rows(chunk, read_rows(file, chunk))
+            if size <= harmless_size():
+                return DecodedSize(min(most, size))
         if is_decoded_here:
             pages = read_pages(file, chunk, read_pooled(file, *chunk_extent(chunk)))
         else:
