@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
+from secure_bloom.calling.close_names import near_file
 from secure_bloom.calling.options import BloomFilterOptions, MissingKeys
 from secure_bloom.cli.verbosity import SUMMARY, VERBOSE, print_note, with_verbosity
 from secure_bloom.encryption.kms import Keyring
@@ -65,13 +66,25 @@ def read_parameters(source: str) -> dict[str, object]:
     return found
 
 
+#: What the content of a file has, and hardly a path.
+_DATA: Final = re.compile(r"[{}'\"<>@\n]|\s=|=\s")
+
+
 def read_text(source: str) -> str:
     """Return the text of a file, or of stdin for ``-``."""
     try:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
         return raw.decode("utf-8-sig")
     except OSError as exc:
-        raise refused_by_system(exc, f"cannot be read: {exc.strerror}", path=source) from exc
+        if _DATA.search(source):
+            # The cause is left out: its text quotes what may be a value.
+            raise PolicyError(
+                "a file was wanted, and its content was given",
+                hint="write it into a file and give the file's path, or - and the content on stdin",
+            ) from None
+        hint = near_file(Path(source))
+        what = f"cannot be read: {exc.strerror}"
+        raise refused_by_system(exc, what, hint=hint, path=source) from exc
     except UnicodeDecodeError:
         where = "standard input" if source == "-" else source
         raise PolicyError("is not UTF-8 text", path=where) from None

@@ -129,3 +129,15 @@ def _list_of(of: pa.DataType, value: pa.Field) -> pa.DataType:
     if pa.types.is_large_list(of):
         return pa.large_list(value)
     return pa.list_(value, of.list_size) if pa.types.is_fixed_size_list(of) else pa.list_(value)
+
+
+def names_beside(name: str, schema: pa.Schema) -> list[str]:
+    """Return the names that may be meant by one that no column has.
+
+    They are those of columns, or of the members of the structure whose name a dotted one begins
+    with.
+    """
+    top = name.partition(".")[0]
+    if top == name or top not in schema.names:
+        return list(schema.names)
+    return [".".join(member) for member in members_of(schema.field(top))]

@@ -241,7 +241,7 @@ def unknown_column(
     if any(is_dropped((it,)) for it in names.names):
         names = CloseNames(it for it in names.names if not is_dropped((it,)))
     close = names.close(name, 3)
-    hint = f"did you mean {', '.join(close)}" if close else f"columns are {names.listed()}"
+    hint = f"did you mean {', '.join(close)}" if close else f"there are {names.listed()}"
     return PolicyError(f"there is no column {name}", hint=hint)
 
 

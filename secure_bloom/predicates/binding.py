@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.members import names_beside
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.parquet.texts import TICKS
 from secure_bloom.predicates.coercion import Coerced, coerced_values
@@ -177,7 +178,9 @@ class _Binder:
             alike = {p: of for p, of in found.items() if [part.lower() for part in p] == wanted}
             found = exact or alike
         if not found:
-            error = unknown_column(given.column, self._schema.names, self._paths)
+            error = unknown_column(
+                given.column, names_beside(given.column, self._schema), self._paths
+            )
             if given.values == (True,):
                 # A word that is a condition alone may have been meant as a value: it is not shown.
                 error.message = (

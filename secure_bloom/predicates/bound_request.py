@@ -20,6 +20,7 @@ from secure_bloom.parquet.members import (
     below,
     members_of,
     named,
+    names_beside,
     nullable,
     restricted,
 )
@@ -228,7 +229,7 @@ def _asked_for(whole: pa.Schema, columns: Sequence[str]) -> Iterable[pa.Field]:
         if not paths and (spelled := in_any_case(name, names)) is not None:
             paths = [(spelled,)]
         if not paths:
-            raise unknown_column(name, names)
+            raise unknown_column(name, names_beside(name, whole))
         for path in paths:
             members.setdefault(path[0], []).append(path)
     for top, wanted in members.items():

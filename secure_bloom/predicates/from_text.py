@@ -71,6 +71,14 @@ _UNREADABLE = "write texts in single quotes, one inside is doubled: name = 'O''H
 _AFTER = {
     "limit": "the number of rows is no part of the condition: --limit N, in Python limit=N",
     "order": "rows are not sorted: leave order by out",
+    "group": _SQL,
+    ",": "conditions are joined by and, or by or",
+    **dict.fromkeys(("&&", "&", "||", "|"), "write and, or, not in place of signs"),
+}
+#: What is no name of a column, and begins a condition that was copied from elsewhere.
+_BEFORE = {
+    "where": "leave the word where out",
+    "select": "this is a query: secure-bloom sql QUERY, in Python sb.sql(QUERY)",
 }
 _OPERATORS = f"operators are = != < <= > >= between, in, like, ilike, is null, with not; {_SQL}"
 #: Values that need no quotes: they read as nothing else in any type.
@@ -185,9 +193,10 @@ def _tokens(text: str) -> list[_Token]:
     while position < end:
         found = _TOKEN.match(text, position)
         if found is None or found.lastgroup is None:
+            rest = text[position:].lstrip()
             raise PolicyError(
-                f"the condition cannot be read from character {position + 1} on",
-                hint=_UNREADABLE,
+                f"the condition cannot be read from character {end - len(rest) + 1} on",
+                hint="write not in place of !" if rest.startswith("!") else _UNREADABLE,
             )
         kind, part = found.lastgroup, found[found.lastgroup]
         if kind == "word" and not _TYPESET.isdisjoint(part):
@@ -252,7 +261,7 @@ class _Parser:
     def expect_end(self) -> None:
         """Raise PolicyError if any text is left."""
         if self._next.kind != "end":
-            hint = _AFTER.get(self._next.text.lower(), _HINT)
+            hint = _AFTER.get(self._next.text.lower().strip(), _HINT)
             raise self._wanted("and, or, or the end", hint=hint)
 
     def _conjunction(self, depth: int, is_negated: bool) -> Predicate:
@@ -298,8 +307,10 @@ class _Parser:
         elif not is_negated and (self._next.kind == "end" or self._next.keyword in _ENDS):
             return condition(column, Operator.EQUAL, True)
         else:
+            word = self._tokens[self._position - 1].text.lower()
             raise self._wanted(
-                "in, like, ilike or between" if is_negated else "an operator", _OPERATORS
+                "in, like, ilike or between" if is_negated else "an operator",
+                _BEFORE.get(word, _OPERATORS),
             )
         return negated(found) if is_negated else found
 
@@ -313,7 +324,9 @@ class _Parser:
 
     def _between(self, column: _Column) -> Predicate:
         least = condition(column, Operator.GREATER_OR_EQUAL, self._value())
-        self._expect("and")
+        if self._next.keyword != "and":
+            raise self._wanted("and", "write it as: id between 3 and 4")
+        self._take()
         return AllOf(parts=(least, condition(column, Operator.LESS_OR_EQUAL, self._value())))
 
     def _test(self, column: _Column) -> Predicate:

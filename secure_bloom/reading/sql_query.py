@@ -101,7 +101,17 @@ _VALUE_ERRORS: Final = {
     ),
     None: ("a value does not fit an operation or a type", _TRY_CAST),
 }
-_HINT: Final = "write texts in single quotes, names of columns in double quotes"
+_HINT: Final = "write texts and paths in single quotes, names of columns in double quotes"
+#: What to do about an error that DuckDB describes with these words.
+_BY_WORDS: Final = {
+    "must appear in the GROUP BY": "add the column to GROUP BY, or write GROUP BY ALL",
+    "Ambiguous reference": "write the table before the column: c.id",
+    "Cannot access file": "a table is its path in quotes: FROM 'lake/customers'",
+    "No function matches": "give it a type: cast(COLUMN AS DATE)",
+    "Function with name": "functions are those of DuckDB",
+    "does not have a column named": "DESCRIBE 'TABLE' lists the columns of a table",
+    "WHERE clause cannot contain aggregates": "conditions on aggregates follow HAVING",
+}
 
 
 class OpenQuery:
@@ -428,10 +438,11 @@ def _refusal(error: Exception) -> PolicyError:
     kind = type(error).__name__
     if kind in _ABOUT_THE_QUERY:
         first, *others = str(error).partition("\n\nLINE")[0].splitlines()
-        alike = [_shown(line) for line in others if line.startswith(_ALIKE)]
+        hints = [hint for words, hint in _BY_WORDS.items() if words in first]
+        hints += [_shown(line) for line in others if line.startswith(_ALIKE)]
         return PolicyError(
             f"the query cannot be run: {_shown(first.partition(': ')[2])}",
-            hint=alike[0] if alike else _HINT,
+            hint=hints[0] if hints else _HINT,
         )
     lacking = _LACKING.search(str(error)[:2_000])
     if lacking is not None:

@@ -17,6 +17,7 @@ from secure_bloom.cli.shared_arguments import (
     load_keys,
     load_policy,
     parse_columns,
+    read_text,
 )
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import PolicyError
@@ -235,3 +236,24 @@ def test_a_misspelt_file_is_met_with_the_one_that_is_there(tmp_path: Path, kind:
         read[kind](tmp_path / "x")
     made = f"to make it: secure-bloom keys new {tmp_path / 'x'} --policy POLICY"
     assert error.value.hint == (made if kind == "keyring" else None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"email": "a@secret.example"}', "email = 'secret'", "a@secret.example", "secret\nsecret"],
+)
+def test_content_in_place_of_a_file_is_not_quoted(content: str) -> None:
+    with pytest.raises(PolicyError, match="its content was given") as caught:
+        read_text(content)
+    assert "secret" not in f"{caught.value}{caught.value.hint}"
+    assert caught.value.__suppress_context__
+
+
+def test_a_file_that_is_not_there_has_its_neighbours_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wanted.json").touch()
+    with pytest.raises(PolicyError) as caught:
+        read_text("wnted.json")
+    assert "did you mean wanted.json" in str(caught.value.hint)

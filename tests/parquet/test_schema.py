@@ -128,7 +128,7 @@ def test_an_unknown_name_gets_those_that_come_close() -> None:
     error = unknown_column("emial", ["email", "iban", "email"])
     assert "emial" in error.message
     assert error.hint == "did you mean email"
-    assert unknown_column("zzz", ["email", "iban"]).hint == "columns are email, iban"
+    assert unknown_column("zzz", ["email", "iban"]).hint == "there are email, iban"
 
 
 def test_a_name_with_a_dot_is_no_child_of_its_prefix() -> None:

@@ -86,7 +86,7 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("a = (secret)", "a value at character 5"),
         ("a in ()", "a value at character 7"),
         ("a in ('secret'", ") at character 15"),
-        ("a = 'secret", "cannot be read from character 4"),
+        ("a = 'secret", "cannot be read from character 5"),
         ("(a = 1", ") at character 7"),
         ("a is 1", "null, true or false at character 6"),
         ("a not in (1, null)", "not in a list with null is never true"),
@@ -346,3 +346,24 @@ def test_what_only_sql_takes_names_a_condition_that_says_the_same(
 def test_a_constant_is_cast_as_before() -> None:
     assert from_text("id = cast('7' as int)") == from_text("id = '7'::int")
     assert from_text("day = cast('2026-01-31' as date)") == from_text("day = date '2026-01-31'")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("where id = 7", "leave the word where out"),
+        ("SELECT * FROM t WHERE id = 7", "secure-bloom sql QUERY"),
+        ("id = 1 && id = 2", "write and, or, not"),
+        ("id = 1 | id = 2", "write and, or, not"),
+        ("!(id = 4)", "write not in place of !"),
+        ("id !> 4", "write not in place of !"),
+        ("id between 3, 4", "id between 3 and 4"),
+        ("id = 7, name = 'x'", "joined by and"),
+        ("id = 7 group by name", "secure-bloom sql"),
+    ],
+)
+def test_words_of_other_languages_have_their_own_hint(text: str, hint: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        from_text(text)
+    assert hint in str(caught.value.hint).partition("\n")[0]
+    assert "7" not in str(caught.value.hint)

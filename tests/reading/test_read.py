@@ -290,6 +290,25 @@ def test_an_invalid_predicate_is_refused_without_its_value(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("ask", ["columns", "where"])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("a.zipp", "did you mean a.zip"),
+        ("a.wholly_other", "there are a.geo.lat, a.zip"),
+        ("b.zip", "there are a, id"),
+    ],
+)
+def test_an_unknown_member_has_those_of_its_structure_named(
+    tmp_path: Path, ask: str, name: str, hint: str
+) -> None:
+    rows = pa.table({"id": [1], "a": [{"zip": "1", "geo": {"lat": 0.5}}]})
+    path = write(tmp_path / "x.parquet", rows, Mode.PLAIN)
+    with pytest.raises(PolicyError, match=f"no column {name}") as caught:
+        sb.read_table(path, **{ask: [name] if ask == "columns" else f"{name} = '1'"})
+    assert hint in str(caught.value.hint)
+
+
 def test_columns_that_are_not_there_are_refused(lake: Path) -> None:
     with pytest.raises(PolicyError, match="no column emial"):
         sb.read_table(lake, columns=["emial"], keys=KEYRING)

@@ -312,6 +312,26 @@ def test_what_is_no_query_has_a_way_out(query: str, hint: str, table: sb.Table) 
     assert hint in str(caught.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("SELECT country, count(*) FROM self", "GROUP BY ALL"),
+        ("SELECT id FROM self a, self b", "write the table before the column"),
+        ("FROM read_parquet('x.parquet')", "a table is its path in quotes"),
+        ("SELECT len(id) FROM self", "cast(COLUMN AS DATE)"),
+        ("SELECT getdate()", "functions are those of DuckDB"),
+        ("SELECT id FROM self WHERE count(*) > 3 GROUP BY 1", "HAVING"),
+        ("SELECT s.idd FROM self s", "DESCRIBE"),
+        ("SELECT emial FROM self", "email"),
+        ("SELECT * FROM lake/people", "texts and paths in single quotes"),
+    ],
+)
+def test_common_mistakes_have_a_hint(query: str, hint: str, table: sb.Table) -> None:
+    with pytest.raises(sb.PolicyError) as caught:
+        table.sql(query)
+    assert hint in str(caught.value.hint)
+
+
 def test_pivot_takes_values(table: sb.Table) -> None:
     found = table.sql("PIVOT self ON country IN ('it', 'no') USING count(*) GROUP BY active")
     assert found.schema.names == ["active", "it", "no"]
