@@ -89,9 +89,9 @@ class IndexMerge:
         return merged
 
     def _replace(self, file: InputFile, indexes: NamedIndexes, damage: FormatError) -> FileIndex:
-        """Return a new index for the place of a damaged one.
+        """Return a new index in place of a damaged one.
 
-        Raises the damage unless that is wanted.
+        Raises the error of the damage unless ``replace_damaged`` is set.
         """
         if not self.replace_damaged:
             raise damage_hint(damage)

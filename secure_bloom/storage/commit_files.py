@@ -1,4 +1,7 @@
-"""Create the file of a commit: exactly one of several writers, whatever errors come between."""
+"""Create the file of a commit.
+
+Of several writers exactly one does, whatever errors come between.
+"""
 
 from __future__ import annotations
 
