@@ -87,7 +87,12 @@ class SparkWorkers(LoadFileScheduling):
 #: Tests of Spark that start processes of their own.
 _ALONE = ("tests/spark/test_demo.py", "tests/spark/test_readme.py", "tests/spark/test_jvm.py")
 #: What takes long begins early: at the end there are small files for every worker.
-_EARLY = (*_ALONE, "campaigns/tests/", "tests/storage/", "tests/cli/", "tests/interop/")
+_EARLY = (
+    *_ALONE,
+    *("campaigns/tests/", "tests/storage/", "tests/cli/", "tests/interop/", "tests/lakes/"),
+    *("tests/kernels/test_sanitizers.py", "tests/test_", "tests/running/", "tests/tracing/"),
+    *("tests/rekeying/", "tests/lying/", "tests/auditing/"),
+)
 
 
 def _shares_a_session(nodeid: str) -> bool:

@@ -120,7 +120,7 @@ def test_an_audit_finds_nothing_in_honest_files(honest: Callable[[str], Path], s
 
 
 def test_an_audit_finds_what_cannot_be_true(honest: Callable[[str], Path], tmp_path: Path) -> None:
-    seen = [name for name in LIES if LIES[name].seen][::5]
+    seen = [name for name in LIES if LIES[name].seen][::10]
     assert _missed(honest("v1"), "v1", tmp_path, seen) == []
 
 
@@ -171,7 +171,7 @@ def test_an_index_that_a_page_contradicts_is_not_believed(
 ) -> None:
     """Its rows would be cut off at the wrong place, although the pages that are read tell."""
     files = trials(honest("encrypted"), "encrypted", tmp_path, [lie], every_column=True)
-    found = _told(files, read)
+    found = _told(files, read_some)
     assert found.wrong == []
     assert found.errors == 0
 
