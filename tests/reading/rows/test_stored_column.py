@@ -254,7 +254,7 @@ def test_damaged_pages_give_rows_where_a_full_decode_does(
     with opened(path) as it:
         extents = [chunk_extent(it.chunk(0, name)) for name in table.column_names]
     content, rng = path.read_bytes(), random.Random(f"{codec} {encoding} {dictionary}")
-    for _ in range(trials(150)):
+    for _ in range(trials(90)):
         changed = bytearray(content)
         for _ in range(rng.choice([1, 1, 2])):
             start, length = rng.choice(extents)
