@@ -254,7 +254,7 @@ bloom = true
             f"{orders}column at is INT96: readers round these timestamps"[:60],
             f"{orders}[classified] clear: there is no column tme; there are"[:60],
         ]
-        shared = "[classified] clear: there is no column nowhere; there are "[:60]
+        shared = "[classified] clear: there is no column nowhere; there are at, email"[:60]
         assert self.notes(capsys, policy) == [*of_policy, alone]
         every = self.notes(capsys, policy, "--table", str(lake))
         assert sorted(every) == sorted([*of_policy, *of_orders, alone, shared])
