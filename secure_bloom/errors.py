@@ -189,6 +189,8 @@ _HINTS: Final = {
     errno.EROFS: "the file system is mounted read-only; write to another place",
     errno.ENOSPC: "free some space and run again",
     errno.EDQUOT: "free some of your quota and run again",
+    errno.EISDIR: "name a file: this is a folder",
+    errno.EEXIST: "name a file that is not there yet",
     errno.EFBIG: "raise the file size limit (ulimit -f) and run again",
 }
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from secure_bloom.calling.close_names import near_file
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.shared_arguments import (
     load_keys,
@@ -25,7 +26,7 @@ from secure_bloom.cli.shared_arguments import (
 )
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import is_quiet, print_note, say
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, refused_by_system
 from secure_bloom.reports.text import shell_word, without_commands
 from secure_bloom.running.bounded_documents import read_bounded
 from secure_bloom.storage.output_files import (
@@ -266,5 +267,9 @@ def _properties(path: Path | None) -> dict[str, str] | None:
     try:
         with path.open("rb") as file:
             return parse_properties(read_bounded(file, "the file of properties").decode())
-    except (OSError, UnicodeDecodeError) as exc:
+    except OSError as exc:
+        hint = near_file(path) if isinstance(exc, FileNotFoundError) else None
+        message = f"the properties cannot be read: {exc.strerror}"
+        raise refused_by_system(exc, message, hint=hint, path=str(path)) from exc
+    except UnicodeDecodeError as exc:
         raise PolicyError("the properties cannot be read as text", path=str(path)) from exc

@@ -201,7 +201,10 @@ def rotate_command(
     from secure_bloom.api.rekey import rotate_keys
 
     if len(old_keys) != len(new_keys) or len(set(old_keys)) < len(old_keys):
-        raise PolicyError("--from and --to come in pairs, each old key once")
+        raise PolicyError(
+            "--from and --to come in pairs, each old key once",
+            hint="--from OLD --to NEW; without both, files get the keys that the policy names",
+        )
     access = _access(policy_path, old_policy_path, keyring)
     moves = dict(zip(old_keys, new_keys, strict=True))
     with progress_bar("rotating", quiet=as_json) as progress:

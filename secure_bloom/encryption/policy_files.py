@@ -103,7 +103,8 @@ class _PolicyReader:
         except tomllib.TOMLDecodeError as exc:
             # The parser's text may be shown, unlike that of a keyring: a policy names keys and
             # holds none.
-            raise PolicyError(f"the policy is not TOML: {exc}") from exc
+            hint = "a keyring (JSON) is given by --keyring" if text.lstrip()[:1] == "{" else None
+            raise PolicyError(f"the policy is not TOML: {exc}", hint=hint) from exc
         except (ValueError, RecursionError) as exc:
             raise PolicyError(
                 "the policy is not TOML: nested too deep, or a number too long"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.cli import main
 from secure_bloom.reports.text import human_bytes
 from testing.command_line import run
 from testing.project import ROOT
@@ -280,3 +282,37 @@ def test_what_the_system_denies_says_so_with_what_to_check(
     assert f"error: {place}: " in done.stderr
     assert "ermission denied" in done.stderr
     assert "hint: check the permissions" in done.stderr
+
+
+#: A mistake that people make -> what the hint says.
+MISTAKES = {
+    "a policy for a keyring": (("inspect", "x.parquet", "-k", "p.toml"), "is given by --policy"),
+    "a keyring for a policy": (("audit", "x.parquet", "-p", "k.json"), "is given by --keyring"),
+    "a folder for a policy": (("policy", "check", "."), "name a file: this is a folder"),
+    "a policy that is there": (
+        ("policy", "init", "x.parquet", "-o", "p.toml"),
+        "name a file that is not there yet",
+    ),
+    "a misspelt file of properties": (
+        ("audit", "x.parquet", "-p", "p.toml", "--spark-properties", "spark.cnf"),
+        "did you mean spark.conf?",
+    ),
+    "half of a move": (("rotate", "x.parquet", "-p", "p.toml", "--from", "k"), "--from OLD --to"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_of_people_has_a_hint(
+    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    words, said = MISTAKES[mistake]
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"id": [1]}), "x.parquet")
+    Path("p.toml").write_text("[columns.id]\n")
+    Path("p.toml").chmod(0o600)
+    Path("k.json").write_text('{"version": 1}')
+    Path("spark.conf").write_text("")
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    (hint,) = re.findall("hint: (.*)", capsys.readouterr().err)
+    assert (ended.value.code, said in hint) == (2, True), hint

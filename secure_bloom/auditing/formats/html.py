@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
@@ -219,8 +220,9 @@ def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[
     yield "<thead><tr><td></td>"
     yield from map(_column_head, matrix.columns)
     yield "</tr></thead><tbody>"
+    cut = Counter(legible(row.files.label, _SHORT_LABEL) for row in matrix.rows)
     for row in matrix.rows:
-        yield _row(row, matrix.columns, groups)
+        yield _row(row, matrix.columns, groups, cut)
     yield "</tbody></table></div></section>"
 
 
@@ -243,11 +245,15 @@ def _column_head(column: str | None) -> str:
     return f'<th scope="col" title="{escape(legible(column))}"><span>{short}</span></th>'
 
 
-def _row(row: Row, columns: Sequence[str | None], groups: Sequence[Mistake]) -> str:
+def _row(
+    row: Row, columns: Sequence[str | None], groups: Sequence[Mistake], cut: Counter[str]
+) -> str:
+    """Return a row of the matrix. A name that the cut makes equal to another one stays whole."""
     count = len(row.files.paths)
     many = f" <small>{counted(count, 'file')}</small>" if count > 1 else ""
     name = escape(legible(row.files.label))
-    short = escape(legible(row.files.label, _SHORT_LABEL))
+    short = legible(row.files.label, _SHORT_LABEL)
+    short = escape(short) if cut[short] == 1 else name
     label = f'<th scope="row" title="{name}"><div>{short}{many}</div></th>'
     cells = (
         _cell(cell, column, count, groups) for cell, column in zip(row.cells, columns, strict=True)

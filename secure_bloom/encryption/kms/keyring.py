@@ -325,7 +325,10 @@ def _json_of(content: bytes) -> object:
         # The last of two equal names would win without a word, and one of the keys would be lost.
         return parsed_json(text, "the keyring", object_pairs_hook=_unique)
     except (ValueError, RecursionError):
-        raise PolicyError("the keyring is not JSON") from None
+        hint = (
+            "a policy (TOML) is given by --policy" if text.lstrip().startswith(("[", "#")) else None
+        )
+        raise PolicyError("the keyring is not JSON", hint=hint) from None
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

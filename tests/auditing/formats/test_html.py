@@ -103,6 +103,16 @@ def test_the_same_report_is_the_same_page() -> None:
     assert render_html(reports.small_report()) == render_html(reports.small_report())
 
 
+def test_files_that_a_cut_would_make_equal_keep_their_names() -> None:
+    """As those of an Iceberg table: a UUID at the end, and the partition in the middle."""
+    paths = [
+        f"/mnt/warehouse/db.db/people/data/day={day}/00000-0-{'f' * 36}.parquet" for day in (1, 2)
+    ]
+    page = render_html(reports.large_report(["delta/0.parquet", *paths]))
+    shown = re.findall('<th scope="row"[^>]*><div>([^<]*)</div>', page)
+    assert sorted(shown) == sorted(["delta/0.parquet", *paths])
+
+
 def test_10_000_files_are_a_small_page() -> None:
     assert len(render_html(reports.large_report())) < 150_000
     paths = [f"lake/{'x' * 120}-{n}.parquet" for n in range(10_000)]
