@@ -114,8 +114,8 @@ class AuditPlan:
     @property
     def all_roots(self) -> tuple[str, ...]:
         """The paths as given, and the folders of Iceberg tables, which contain old files."""
-        locations = (table.location for table in self.tables.tables)
-        return tuple(dict.fromkeys((*self.roots, *filter(None, locations))))
+        locations = (it for table in self.tables.tables for it in table.locations)
+        return tuple(dict.fromkeys((*self.roots, *locations)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,7 @@ class Targets:
         self._unknown_keys = unknown_keys
         self._given = [local_path(path) for path in given]
         self._managed = [
-            *(place for it in self._tables for place in (it.place, it.location) if place),
+            *(place for it in self._tables for place in (it.place, *it.locations)),
             *refused,
         ]
         self._found: dict[str, NamedPlace] = {}
@@ -122,7 +122,7 @@ class Targets:
         found = [
             (len(place), table)
             for table in self._tables
-            for place in map(_place, filter(None, (table.place, table.location)))
+            for place in map(_place, (table.place, *table.locations))
             if _holds(place, at) or path in table.files
         ]
         return max(found, key=lambda it: it[0])[1] if found else None

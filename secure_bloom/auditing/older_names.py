@@ -39,7 +39,7 @@ class OlderNames:
 
 
 def _has_file(table: ListedTable, path: str) -> bool:
-    places = filter(None, (table.place, table.location))
+    places = (table.place, *table.locations)
     return path in table.files or any(below(path, place) for place in places)
 
 

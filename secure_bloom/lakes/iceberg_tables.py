@@ -52,7 +52,7 @@ class IcebergTables(TableFormat):
             place=found.path,
             files=found.live,
             column_mapping=found.names,
-            location=found.location,
+            locations=found.locations,
             schema=lambda: frozenset(found.column_names()),
             state=found,
         )

@@ -46,14 +46,17 @@ class PaimonTables(TableFormat):
 
         found = paimon_table(table_folder(path), at)
         require_parquet(found)
+        place = root_of(found.folder)
+        # A folder that was given is listed anyway; external paths are in other ones.
+        outside = {file.root for file in found.files.values()} - {place}
         return ListedTable(
             format=self,
-            place=root_of(found.folder),
+            place=place,
             files=found.files,
             mappings={
                 path: names for path, file in found.files.items() if (names := found.mapping(file))
             },
-            location=root_of(found.folder) if is_named(path) else None,
+            locations=(*((place,) if is_named(path) else ()), *sorted(outside)),
             schema=found.column_names,
             state=found,
         )

@@ -45,8 +45,8 @@ class ListedTable:
     """One table at one version.
 
     ``place`` is the folder or the metadata file, as errors name it.  ``files`` are the live files
-    by their paths.  ``location`` is the folder of a table that was found by another path, and
-    ``named`` the path that a table was named by.
+    by their paths.  ``locations`` are the folders of a table that was found by another path,
+    and ``named`` is the path that a table was named by.
     ``schema`` has the dotted names of columns that files may lack, ``partition_columns`` those
     whose values are in the log alone.  ``state`` is the format's own record, None for a log that
     lists files and no more.
@@ -58,7 +58,7 @@ class ListedTable:
     column_mapping: ColumnMapping | None = None
     #: The names in files that differ from file to file, by the paths of the files.
     mappings: Mapping[str, ColumnMapping] = field(default_factory=dict)
-    location: str | None = None
+    locations: tuple[str, ...] = ()
     named: str | None = None
     schema: Callable[[], frozenset[str]] = frozenset
     partition_columns: tuple[str, ...] = ()

@@ -363,8 +363,8 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
         "system.expire_snapshots, CALL system.remove_orphan_files)"
     )
     for table in tables.tables:
-        if table.location is not None:
-            yield file_key(table.location), _Table(names=table.column_mapping, fix=expire)
+        for location in table.locations:
+            yield file_key(location), _Table(names=table.column_mapping, fix=expire)
 
 
 def _spark_text(text: str) -> str:
@@ -408,5 +408,5 @@ def _log_folders(tables: TableListing) -> Iterator[str]:
     for folder in tables.folders:
         yield from (join(folder, log) for log in _LOGS)
     for table in tables.tables:
-        if table.location is not None:
-            yield join(table.location, _METADATA)
+        for location in table.locations:
+            yield join(location, _METADATA)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from secure_bloom.errors import (
@@ -28,11 +30,11 @@ from secure_bloom.lakes.iceberg.catalog import (
     load_table,
     store_grant,
 )
-from secure_bloom.lakes.iceberg.locations import local_location, opened_location
+from secure_bloom.lakes.iceberg.locations import PLACES, local_location, opened_location
 from secure_bloom.lakes.table_version import TableVersion, milliseconds
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import files_at_once, is_object_uri, local_path, name_of
+from secure_bloom.storage import below, files_at_once, is_object_uri, local_path, name_of
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import missing_path
@@ -75,15 +77,15 @@ class IcebergTable:
     """A snapshot of a table: its columns, and its data files in the order of their paths.
 
     ``files_with_bounds`` are the columns whose bounds the manifests show, with the number of files.
-    ``partition_columns`` are the columns by whose values the files are partitioned.  ``location``
-    is the folder of the table.  ``refused`` says why rows cannot be read, or is None.  ``grant`` is
-    the right to open its files in a store, as long as the table is referenced.
+    ``partition_columns`` are the columns by whose values the files are partitioned.
+    ``locations`` are the folders of the table.  ``refused`` says why rows cannot be read, or is
+    None.  ``grant`` is the right to open its files in a store, as long as the table is referenced.
     ``key_id`` is the key by which the table asks to be encrypted.
     """
 
     path: str
     grant: StoreGrant | None = field(repr=False)
-    location: str | None
+    locations: tuple[str, ...]
     columns: pa.Schema = field(repr=False)
     names: ColumnMapping = field(repr=False)
     live: Mapping[str, IcebergFile] = field(repr=False)
@@ -168,7 +170,7 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
     return IcebergTable(
         path=path,
         grant=grant,
-        location=_location(path),
+        locations=tuple(dict.fromkeys(_locations(path, table, live.files))),
         columns=schema.as_arrow().remove_metadata(),
         names=names_of_structure(schema.as_struct()),
         live=dict(sorted(live.files.items())),
@@ -373,14 +375,21 @@ def _ids_above(schema: Any, field_id: int) -> tuple[int, ...]:
     return () if parent is None else (*_ids_above(schema, parent), parent)
 
 
-def _location(path: str) -> str | None:
-    """Return the folder of the table.
+def _locations(path: str, table: Any, live: Iterable[str]) -> Iterator[str]:
+    """Yield the folders of the table: the one above ``metadata``, and those that it names.
 
-    Return None if the metadata file is not in a folder ``metadata``.
+    A folder that the metadata name counts only if it is not a whole disk, and holds the metadata
+    file or a live data file: its owner chooses where others look for the table's files.
     """
     tree = tree_of(path)
     folder = tree.parents(path)[0]
-    return tree.parents(folder)[0] if name_of(folder) == METADATA_FOLDER else None
+    if name_of(folder) == METADATA_FOLDER:
+        yield tree.parents(folder)[0]
+    for place in (table.metadata.location, *map(table.properties.get, PLACES)):
+        with suppress(SecureBloomError):
+            named = "" if place is None else opened_location(place).rstrip("/")
+            if name_of(named) and any(below(it, named) for it in chain((path,), live)):
+                yield named
 
 
 def older_names(table: IcebergTable) -> list[ColumnMapping]:

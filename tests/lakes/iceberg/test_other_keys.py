@@ -426,3 +426,20 @@ def test_options_of_files_are_refused(catalog: SqlCatalog) -> None:
         sb.rotate_keys(NAME, policy=policy(), keys=KEYRING, commit_every=0)
     with pytest.raises(PolicyError, match="encrypts nothing"):
         sb.reencrypt(NAME, policy=sb.KeyPolicy(), keys=KEYRING)
+
+
+@pytest.mark.parametrize("name", ["write.data.path", "write.metadata.path"])
+def test_an_audit_looks_for_old_files_in_each_folder_of_the_table(
+    catalog: SqlCatalog, tmp_path: Path, name: str
+) -> None:
+    """Older snapshots hold the column in clear, wherever the table's properties put files."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[footer]\nkey = "k"\n[columns.email]\nkey = "k"\n')
+    table = people(catalog, files=2, **{name: (tmp_path / "elsewhere").as_uri()})
+    old = {str(local(path)) for path in data_files(table)}
+    sb.add_bloom_filters(NAME, columns=["email"])
+    report = sb.audit(NAME, policy=policy, without_keys=True)
+    shown = {it.path for it in report.findings if it.id == "column-in-clear"}
+    assert shown == old | {str(local(path)) for path in data_files(table)}
+    (fix,) = {it.fix for it in report.findings if it.path in old}
+    assert "expire_snapshots" in fix

@@ -149,6 +149,23 @@ def test_files_at_external_paths_get_indexes_beside_them(lake: Warehouse, tmp_pa
     assert lake.rows("id = 57") == []
 
 
+def test_an_audit_looks_for_old_files_at_external_paths(lake: Warehouse, tmp_path: Path) -> None:
+    folder = lake.create(
+        "id bigint, email string",
+        **{"data-file.external-paths": f"file://{tmp_path}/elsewhere"},
+        **{"data-file.external-paths.strategy": "round-robin"},
+    )
+    lake.insert([(1, "a@example.org")])
+    [live] = map(Path, paimon_table(folder).files)
+    old = live.with_name("data-old.parquet")
+    old.write_bytes(live.read_bytes())
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[footer]\nkey = "k"\n[columns.email]\nkey = "k"\n')
+    report = sb.audit(folder, policy=policy, without_keys=True)
+    shown = {it.path for it in report.findings if it.id == "column-in-clear"}
+    assert shown == {str(live), str(old)}
+
+
 def test_an_external_path_that_the_table_does_not_name_is_refused(
     lake: Warehouse, tmp_path: Path
 ) -> None:
