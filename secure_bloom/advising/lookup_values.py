@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.reading.lookup_trials import LookupTrials
@@ -76,12 +78,12 @@ def lookup_values(
     origins = _origins(sample, chance)
     each = -(-count // max(1, len(origins)))
     for path, group in origins:
-        values = _plain(trials.values(path, group, column))
-        if not len(values):
+        found = _Rows.of(trials.values(path, group, column))
+        if not len(found.rows):
             continue
-        ascending = values.unique().sort()
+        ascending = found.distinct().sort()
         counter.add(ascending)
-        drawn = (values[chance.randrange(len(values))] for _ in range(each))
+        drawn = (found.value(chance.randrange(len(found.rows))) for _ in range(each))
         rows = [row for row in drawn if _can_be_asked(row)]
         beside = filter(None, (_absent(ascending, row, chance) for row in rows))
         present += [SampledValue(path=path, row_group=group, value=row) for row in rows]
@@ -107,33 +109,62 @@ def _origins(sample: TableSample, chance: random.Random) -> list[tuple[str, int]
     return [(path, group) for path, group, _ in keyed[:_ORIGINS]]
 
 
-def _plain(values: pa.ChunkedArray) -> pa.Array:
-    """Return the values as one array, of a type that can be sorted."""
-    found = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if isinstance(found, pa.ChunkedArray):
-        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The values of rows: ``entries``, and the number of each row's entry.
+
+    Entries of a dictionary are not repeated: a file of 4 KB may have gigabytes of rows.
+    """
+
+    entries: pa.Array = field(repr=False)
+    rows: NDArray[np.int64] = field(repr=False)
+
+    @classmethod
+    def of(cls, values: pa.ChunkedArray) -> _Rows:
+        """Return the rows that can be looked up, without NaN and very long values."""
+        if pa.types.is_dictionary(values.type):
+            found = values.unify_dictionaries().combine_chunks()
+            # pyarrow returns chunks where they cannot be one array.
+            found = found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+            entries, rows = found.dictionary, found.indices.to_numpy().astype(np.int64)
+        else:
+            found = values.combine_chunks()
+            if isinstance(found, pa.ChunkedArray):
+                chunks = found.chunks
+                found = pa.concat_arrays(chunks) if chunks else pa.array([], found.type)
+            entries, rows = found, np.arange(len(found))
+        entries = _plain(entries)
+        can_be_asked = _can_be_looked_up(entries)
+        return cls(entries, rows[can_be_asked[rows]])
+
+    def distinct(self) -> pa.Array:
+        """Return each value of the rows once."""
+        return self.entries.take(pa.array(np.unique(self.rows))).unique()
+
+    def value(self, row: int) -> pa.Scalar:
+        """Return the value of one row."""
+        return self.entries[int(self.rows[row])]
+
+
+def _plain(found: pa.Array) -> pa.Array:
+    """Return the values in a type that can be sorted."""
     if isinstance(found, pa.ExtensionArray):
         found = found.storage
-    if pa.types.is_dictionary(found.type):
-        found = found.dictionary_decode()
-    if pa.types.is_float16(found.type):
-        # Arrow neither sorts nor compares them.
-        found = found.cast(pa.float32())
-    if pa.types.is_floating(found.type):
-        found = found.filter(pc.is_finite(found))
-    return _short(found)
+    # Arrow neither sorts nor compares numbers of 16 bits.
+    return found.cast(pa.float32()) if pa.types.is_float16(found.type) else found
 
 
-def _short(values: pa.Array) -> pa.Array:
-    """Return the values without very long ones: a file of 13 KB may hold one of 400 MiB."""
+def _can_be_looked_up(entries: pa.Array) -> NDArray[np.bool_]:
+    """Return which values are finite and short: a file of 13 KB may hold one of 400 MiB."""
     # Each value that is drawn is copied, and dozens are.
-    if pa.types.is_fixed_size_binary(values.type):
-        return values if values.type.byte_width <= _LONGEST else values[:0]
-    if not _is_text(values.type) or not len(values):
-        return values
-    lengths = pc.binary_length(values)
-    longest = pc.max(lengths).as_py()
-    return values if longest <= _LONGEST else values.filter(pc.less_equal(lengths, _LONGEST))
+    found = np.ones(len(entries), np.bool_)
+    if pa.types.is_floating(entries.type):
+        found = pc.is_finite(entries)
+    elif pa.types.is_fixed_size_binary(entries.type):
+        found[:] = entries.type.byte_width <= _LONGEST
+    elif _is_text(entries.type):
+        found = pc.less_equal(pc.binary_length(entries), _LONGEST)
+    return np.asarray(found, np.bool_)
 
 
 def _absent(ascending: pa.Array, row: pa.Scalar, chance: random.Random) -> pa.Scalar | None:

@@ -261,11 +261,15 @@ def _skippable(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int
 
 def _nested(pieces: Iterator[bytes], opened: Opened, place: str, depth: int) -> Iterator[Part]:
     """Yield the parts of a stream that is read forwards, and opened if it is a container."""
+    try:
+        opened.budget.check()
+    except UnreadError as error:
+        # Else each member of an archive would be unpacked up to its first piece, and searched.
+        opened.missed(place, error)
+        return
     held: list[bytes] = []
     size, is_whole = 0, True
     try:
-        # Else each member of an archive would be unpacked up to its first piece.
-        opened.budget.check()
         for piece in pieces:
             held.append(piece)
             size += len(piece)

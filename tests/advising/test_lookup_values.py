@@ -22,8 +22,10 @@ NUMBERS = np.random.default_rng(3).integers(0, 10**6, ROWS) * 7
 DAY = datetime.date(1990, 1, 1)
 
 
-def found_in(folder: Path, values: pa.Array, count: int = 12) -> LookupValues:
-    pq.write_table(pa.table({"c": values}), folder / "a.parquet", row_group_size=150)
+def found_in(
+    folder: Path, values: pa.Array, count: int = 12, row_group_size: int = 150
+) -> LookupValues:
+    pq.write_table(pa.table({"c": values}), folder / "a.parquet", row_group_size=row_group_size)
     resolver = Access().resolver()
     sample = sample_table([str(folder)], resolver)
     return lookup_values(LookupTrials(sample.table, resolver), sample, ("c",), count)
@@ -122,3 +124,21 @@ def test_texts_that_are_not_utf8_are_left_out(tmp_path: Path) -> None:
     assert {text.encode() for text in texts} & set(made) == {
         it.value.as_py().encode() for it in found.present
     }
+
+
+def test_texts_of_a_dictionary_are_not_repeated_for_their_rows(tmp_path: Path) -> None:
+    """A file of 4 KB may have rows of gigabytes."""
+    texts = pa.array(["x" * 60_000, "y", "z" * 1_000_000])
+    rows = pa.array([*(n % 2 for n in range(5_000)), 2], pa.int32())
+    column = pa.DictionaryArray.from_arrays(rows, texts)
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        found = found_in(tmp_path, column, row_group_size=len(rows))
+    finally:
+        pa.set_memory_pool(pa.system_memory_pool())
+    assert {it.value.as_py() for it in found.present} == {"x" * 60_000, "y"}
+    assert found.distinct.row_group == 2
+    assert pool.max_memory() < 400_000_000
+    # A pool stays until the last array is gone.
+    del found, column, rows, texts
