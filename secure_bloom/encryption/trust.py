@@ -123,7 +123,7 @@ class Trust:
 def _weaker(message: str) -> PolicyError:
     return PolicyError(
         message,
-        hint=f"{REENCRYPT} brings files under the policy, unless this one was exchanged; "
+        hint=f"{REENCRYPT} brings files under the policy, unless somebody exchanged this one; "
         f"{AS_IT_IS}",
     )
 
