@@ -53,6 +53,10 @@ _WAITING = 16
 def audit_files(plan: AuditPlan, progress: Progress | None = None) -> AuditReport:
     """Return the report of a plan. ``progress`` gets the numbers of files done and of all files."""
     words = searched_words(plan.request, plan.keys, plan.files, plan.tables.open)
+    if words is not None:
+        # Of columns that do not fit into memory the words of the lake are asked first, in an audit
+        # of which nothing is reported.
+        words = words.narrowed(lambda asked: conclude(plan, _audits(plan, None, asked), asked))
     return conclude(plan, _audits(plan, progress, words), words)
 
 

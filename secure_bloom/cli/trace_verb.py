@@ -18,6 +18,9 @@ from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from secure_bloom.tracing.column_words import ColumnWords
     from secure_bloom.tracing.report import TraceReport
 
 EXIT_CLEAN, EXIT_FINDINGS = 0, 1
@@ -93,22 +96,34 @@ def print_trace_report(report: TraceReport, *, verbose: bool) -> None:
     else:
         print_line(f"{title}: no value found")
     for column in report.columns:
-        if column.not_searched is not None:
-            print_note(f"{column.name}: no value was searched for: {column.not_searched}")
-        elif column.left_out:
-            print_note(
-                f"{column.name}: {column.left_out:,} of {column.values:,} values were not searched "
-                "for: they are so dense that other columns have them by chance"
-            )
-        if not column.is_whole:
-            print_note(f"{column.name}: not all values fit into --memory, the rest is not searched")
-        if column.as_written:
-            print_note(
-                f"{column.name}: values in other capitals and as digests were not searched for"
-            )
+        for note in _notes(column):
+            print_note(f"{column.name}: {note}")
     unread = [(file.path, it) for file in report.files for it in file.unread]
     for path, part in unread if verbose else unread[:_NAMED]:
         where = f"{path}, {part.place}" if part.place else path
         print_note(f"{where}: not read: {part.reason}")
     if not verbose and len(unread) > _NAMED:
         print_note(f"{len(unread) - _NAMED} more parts were not read: -v names them")
+
+
+def _notes(column: ColumnWords) -> Iterator[str]:
+    """Yield what was not searched for of a column, and how it was searched for."""
+    if column.not_searched is not None:
+        yield f"no value was searched for: {column.not_searched}"
+    elif column.left_out:
+        yield (
+            f"{column.left_out:,} of {column.values:,} values were not searched for: they are so "
+            "dense that other columns have them by chance"
+        )
+    if not column.is_whole:
+        yield (
+            "--memory is too small for the words of the files that may be values: not all were "
+            "searched for"
+        )
+    elif column.is_estimated:
+        yield (
+            "the values do not fit into --memory: they and the files were read twice, and the "
+            "share of the column is an estimate"
+        )
+    if column.as_written:
+        yield "values in other capitals and as digests were not searched for"

@@ -66,8 +66,10 @@ def search_files(
 ) -> TraceReport:
     """Search files for words of an index, and confirm what was found.
 
-    ``keys`` open Parquet files that are encrypted.
+    ``keys`` open Parquet files that are encrypted.  Of columns that do not fit into memory the
+    words of the files are asked first, so that the files are read twice.
     """
+    index = index.narrowed(partial(search_files, found, jobs=jobs, keys=keys))
     traces: list[FileTrace] = []
     searched = asked = size = 0
     many = _ManyThreads(jobs)

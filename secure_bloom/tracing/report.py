@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from secure_bloom.reports.base import Report
 from secure_bloom.reports.text import counted
-from secure_bloom.tracing.index import ColumnWords
+from secure_bloom.tracing.column_words import ColumnWords
 from secure_bloom.tracing.verdicts import Meaning
 
 

@@ -21,8 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from secure_bloom.bloom.sizing import block_count_for
-from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import KmsUnavailableError, SecureBloomError
 from secure_bloom.kernels.distinct import DistinctNumbers, distinct
@@ -37,9 +35,10 @@ from secure_bloom.kernels.words import (
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.running.positioned_stream import PositionedStream
 from secure_bloom.storage import InputFile
+from secure_bloom.tracing.column_words import DISTINCTIVE, FOLDERS, WantedHashes, binary_parts
 from secure_bloom.tracing.encodings import byte_order, decoded
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
-from secure_bloom.tracing.index import DISTINCTIVE, FOLDERS, WordIndex, binary_parts
+from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.packed import PIECE, UnreadError
 from secure_bloom.tracing.parquet_columns import Protected
 from secure_bloom.tracing.runs import is_content
@@ -485,9 +484,7 @@ def _compared(
     texts: Iterable[Texts], wanted: set[int], wanted_digests: set[bytes]
 ) -> tuple[set[bytes], set[bytes]]:
     """Return the words of values with one of some hashes, and the digests of values."""
-    hashes = np.array(sorted(wanted), np.int64).view(np.uint64)
-    asked = SplitBlockBloomFilter(block_count_for(max(len(hashes), 1), _FPP, 1 << 20))
-    asked.insert_hashes(hashes)
+    hashes = WantedHashes(distinct(np.array(list(wanted), np.int64).view(np.uint64)))
     words: set[bytes] = set()
     equal: set[bytes] = set()
     sizes = {len(digest) for digest in wanted_digests}
@@ -495,8 +492,7 @@ def _compared(
     def words_of(given: Texts) -> tuple[Texts, list[bytes]]:
         offsets, data = binary_parts(given.texts)
         folded, ends, found, _ = fold_values(offsets, data)
-        at = np.flatnonzero(asked.check_hashes(found))
-        at = at[np.isin(found[at], hashes)]
+        at = hashes.places(found)
         spans = zip(np.where(at > 0, ends[at - 1], 0).tolist(), ends[at].tolist(), strict=True)
         return given, [folded[start:end].tobytes() for start, end in spans]
 
@@ -509,8 +505,6 @@ def _compared(
     return words, equal
 
 
-#: The filter of the words that are compared: few values pass it to be looked up.
-_FPP: Final = 1e-3
 #: Shorter values have so few digests that anyone can list them; they are common words.
 _SHORTEST_DIGESTED: Final = 5
 _NONE: Final = pa.array([], pa.int64())

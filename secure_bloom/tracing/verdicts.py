@@ -17,7 +17,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-from secure_bloom.tracing.index import COMMON, DISTINCTIVE, EXAMPLE, RARE
+from secure_bloom.tracing.column_words import COMMON, DISTINCTIVE, EXAMPLE, RARE
 
 
 class Meaning(enum.StrEnum):

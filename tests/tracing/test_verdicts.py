@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import MissingPathError
-from secure_bloom.tracing.index import COMMON, DISTINCTIVE, EXAMPLE, RARE
+from secure_bloom.tracing.column_words import COMMON, DISTINCTIVE, EXAMPLE, RARE
 from secure_bloom.tracing.lake import candidates
 from secure_bloom.tracing.verdicts import Meaning, verdict
 

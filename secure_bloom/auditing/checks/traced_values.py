@@ -264,7 +264,7 @@ def confirmed_findings(traced: Sequence[TracedValues], index: WordIndex) -> Iter
             yield UNCHECKED_COPY.finding(f"not searched for values: {what}", path=it.trace.path)
     for column in index.columns:
         if not column.is_whole:
-            what = "not all values of the column fit into memory, the others are not searched for"
+            what = "memory is too small for the words that may be values: not all were searched for"
             yield UNCHECKED_VALUES.finding(what, column=column.name)
         if column.not_searched is not None:
             what = f"no value was searched for elsewhere: {column.not_searched}"

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.running.memory_budget import VARIABLE
 from testing.tables import Mode, customers
 from tests.auditing.datasets import ids
 from tests.auditing.examples import POLICY, Example, sound, with_rules
@@ -66,6 +67,21 @@ def test_every_value_of_every_file_is_searched_for(tmp_path: Path) -> None:
     assert [(it.id, it.column) for it in report.findings] == [("values-in-clear", "email")]
     (found,) = (report.leak_search or {})["found"]
     assert (found["passed"], found["confirmed"]) == (10, 10)
+
+
+def test_values_that_do_not_fit_into_memory_are_searched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = sound(tmp_path, table=customers(9_000)).parent
+    last = emails(9_000)[-20:]
+    (folder / "dump.csv.gz").write_bytes(gzip.compress("\n".join(last).upper().encode()))
+    monkeypatch.setenv(VARIABLE, "250KiB")
+    report = Example(path=folder).audit(check_values=True)
+    assert [(it.id, it.column) for it in report.findings] == [("values-in-clear", "email")]
+    search = report.leak_search or {}
+    assert [it["confirmed"] for it in search["found"]] == [20]
+    wide = {it["column"]: it["is_estimated"] for it in search["columns"]}
+    assert wide["email"]
 
 
 @pytest.mark.parametrize(

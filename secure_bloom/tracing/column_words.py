@@ -1,0 +1,379 @@
+"""The words of a column: its values folded, with what each word says.
+
+    taken = taken_words(column, most)                   all words, if there are at most ``most``
+    sample = sampled_words(column, most, insert)        of more words: ``insert`` gets all of them
+    taken = words_among(column, sample, hashes)         and those with one of some hashes are kept
+
+A word is an entry, a number of 64 bits: its hash, and in the lowest byte what is known of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from secure_bloom.bloom.sizing import block_count_for
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.kernels.distinct import DistinctNumbers
+from secure_bloom.kernels.words import (
+    HAS_AT,
+    HAS_DIGIT,
+    HAS_LETTER,
+    HAS_PARTS,
+    HASH_MASK,
+    IS_EXAMPLE,
+    LONGEST,
+    fold_values,
+    new_shapes,
+)
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.tracing.subjects import SearchedColumn, Texts
+
+#: How much a word says: a word that texts have by chance, one that few have, an address as
+#: documents use them, and one that nobody writes by chance.
+COMMON, RARE, EXAMPLE, DISTINCTIVE = range(4)
+#: Threads that fold values.
+FOLDERS: Final = min(4, os.cpu_count() or 1)
+#: What an entry has beside the hash, in its lowest byte, while a column is read: whether the word
+#: is a value, a date or time, a number; and its kind, or the digits of a number.
+IS_VALUE: Final = 0x80
+_IS_MOMENT, _IS_NUMBER = 0x40, 0x20
+REST: Final = 0x1F
+MASK: Final = np.uint64(HASH_MASK)
+#: Shorter words are not asked: letters of which texts are made, and numbers below 10,000.
+_SHORTEST, _FEWEST_DIGITS = 4, 5
+#: Numbers that are so dense that other columns have them by chance: fewer numbers between the
+#: smallest and the largest than this for each value.
+_SPREAD: Final = 1_000
+#: Entries that wait, at least, before equal ones are merged.
+_GATHERED: Final = 1 << 20
+#: Of a column that does not fit into memory, about this many words are counted, or some times more.
+_SAMPLED: Final = 1 << 12
+#: The filter of wanted hashes: few others pass it to be looked up.
+_FPP: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnWords:
+    """What the index has of a column. Without ``is_whole`` the memory was too small for all words.
+
+    ``values`` counts distinct values that are long enough, ``left_out`` those of them that are not
+    searched for, because numbers or dates are so dense that other columns have them by chance.
+    With ``is_estimated`` the column does not fit into memory: its words were asked of a filter, and
+    both counts are estimates.
+    With ``as_written`` the index has values that files have as they are written, and ``values``
+    counts the rows of the column.  ``not_searched`` says why no value is searched for, or is None.
+    """
+
+    name: str
+    values: int
+    is_whole: bool = True
+    left_out: int = 0
+    is_estimated: bool = False
+    as_written: bool = False
+    not_searched: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the counts as they are in documents."""
+        return {
+            "column": self.name,
+            "values": self.values,
+            "left_out": self.left_out,
+            "is_whole": self.is_whole,
+            "is_estimated": self.is_estimated,
+            "as_written": self.as_written,
+            "not_searched": self.not_searched,
+        }
+
+
+Entries = NDArray[np.uint64]
+
+
+@dataclass(slots=True)
+class TakenWords:
+    """The entries of a column, with the kind of each, the length of the longest, and all shapes."""
+
+    entries: Entries
+    longest: int
+    shapes: NDArray[np.uint8]
+    column: ColumnWords
+    numbers: _Numbers
+
+
+def taken_words(subject: SearchedColumn, most: int) -> TakenWords:
+    """Read all words of a column, or stop after the first ``most``."""
+    reading, gathered, is_whole = _Reading(subject), _Gathered(most), True
+    for entries in reading.entries():
+        gathered.add(entries)
+        if gathered.known > most:
+            is_whole = False
+            break
+    entries = gathered.found()
+    return _taken(reading, entries[:most], is_whole=is_whole and len(entries) <= most)
+
+
+def sampled_words(
+    subject: SearchedColumn, most: int, insert: Callable[[Entries], object]
+) -> TakenWords:
+    """Read all words of a column and hand their hashes over. Return a sample, for the counts."""
+    reading, gathered = _Reading(subject), _Gathered(0)
+    halvings = max(most // _SAMPLED, 1).bit_length() - 1
+    last = np.uint64((1 << 64 >> halvings) - 1)
+    for entries in reading.entries():
+        insert(entries & MASK)
+        gathered.add(entries[entries <= last])
+    taken = _taken(reading, gathered.found(), times=1 << halvings)
+    taken.column = replace(taken.column, is_estimated=True)
+    return taken
+
+
+def words_among(subject: SearchedColumn, sample: TakenWords, hashes: Entries) -> TakenWords:
+    """Read a column again, and return its words with one of some hashes, which are in order."""
+    wanted, gathered = WantedHashes(hashes), _Gathered(len(hashes))
+    for entries in _Reading(subject).entries():
+        gathered.add(entries[wanted.places(entries & MASK)])
+    kept = _kept(gathered.found(), sample.numbers)
+    return TakenWords(kept, sample.longest, sample.shapes, sample.column, sample.numbers)
+
+
+class WantedHashes:
+    """Some hashes, in ascending order, that many others are looked up among."""
+
+    def __init__(self, hashes: Entries) -> None:
+        self._hashes = hashes
+        self._filter = SplitBlockBloomFilter(block_count_for(max(len(hashes), 1), _FPP, 1 << 28))
+        self._filter.insert_hashes(hashes)
+
+    def places(self, found: Entries) -> NDArray[np.intp]:
+        """Return the places of those that are wanted."""
+        at = np.flatnonzero(self._filter.check_hashes(found))
+        return at[np.isin(found[at], self._hashes)]
+
+
+class _Gathered:
+    """Collects entries. Of equal words, which are one, a value is kept."""
+
+    def __init__(self, most: int) -> None:
+        self._room = max(2 * most, _GATHERED)
+        self._parts: list[Entries] = []
+        self._count = 0
+        #: Distinct words when they were last counted.
+        self.known = 0
+
+    def add(self, entries: Entries) -> None:
+        self._parts.append(entries)
+        self._count += len(entries)
+        if self._count > max(self._room, 2 * self.known):
+            self.found()
+
+    def found(self) -> Entries:
+        """Return the distinct words in ascending order."""
+        whole = np.concatenate([*self._parts, np.empty(0, np.uint64)])
+        whole.sort()
+        is_last = np.ones(len(whole), np.bool_)
+        np.greater(whole[1:] & MASK, whole[:-1], out=is_last[:-1])
+        self._parts = [whole[is_last]]
+        self._count = self.known = len(self._parts[0])
+        return self._parts[0]
+
+
+class _Reading:
+    """Reads the words of a column, and collects what is known of all of them."""
+
+    def __init__(self, subject: SearchedColumn) -> None:
+        self.subject = subject
+        self.numbers, self.longest, self.shapes = _Numbers(subject.rows), 0, new_shapes()
+
+    def entries(self) -> Iterator[Entries]:
+        """Yield the entries of some values at a time."""
+        # Decoding, in this thread, and folding take about as long.
+        texts = self.subject.texts()
+        for given, found in in_order(lambda it: (it, _folded(it)), texts, FOLDERS):
+            if given.is_value:
+                self.numbers.add_moments(given.moments, are_days=given.are_days)
+            for bounds in found.bounds:
+                self.numbers.add(*bounds)
+            self.longest = max(self.longest, found.longest)
+            self.shapes |= found.shapes
+            yield found.entries
+
+
+class _Numbers:
+    """How dense the numbers of a column are, by their digits."""
+
+    def __init__(self, rows: int) -> None:
+        self.bounds: dict[int, tuple[int, int]] = {}
+        self._moments = DistinctNumbers(np.int64, _MOST_MOMENTS)
+        self._are_days = True
+        #: The rows of the column if few of its values are read, else 0.
+        self._rows = rows
+        self.counts: dict[int, int] = {}
+
+    def add_moments(self, moments: pa.Array, *, are_days: bool) -> None:
+        """Take dates or times as numbers; ``are_days`` if each is the number of a day."""
+        self._are_days = self._are_days and are_days
+        self._moments.add(moments.to_numpy())
+
+    def are_moments_dense(self) -> bool:
+        """Whether any column of dates or times of these years would have many of them."""
+        found = self._moments.found()
+        if len(found) < 2:
+            return self._rows > 1
+        # Whole minutes, or midnights, are the steps of a column of times that has no others.  Of
+        # dates each day counts: one date a week is not dense, however even.
+        step = 1 if self._are_days else max(1, int(np.gcd.reduce(np.diff(found))))
+        steps = int(found[-1] - found[0]) // step + 1
+        return max(len(found), self._rows) > _DENSE * steps
+
+    def add(self, length: int, low: int, high: int) -> None:
+        """Take the smallest and the largest of some numbers of ``length`` digits."""
+        known = self.bounds.get(length, (low, high))
+        self.bounds[length] = min(low, known[0]), max(high, known[1])
+
+    def count(self, info: NDArray[np.uint8], times: int) -> None:
+        """Count the numbers of each length among words, of which each is one of ``times``."""
+        for digits in self.bounds:
+            found = int(_numbers_of(info, digits).sum())
+            self.counts[digits] = max(found * times, self._rows)
+
+
+#: Of dense numbers and dates, a column has more than this share of all that there are between the
+#: smallest and the largest: other columns have them by chance, so they are not searched for.
+_DENSE: Final = 0.2
+_MOST_MOMENTS: Final = 1 << 21
+
+
+def _taken(
+    reading: _Reading, entries: Entries, *, is_whole: bool = True, times: int = 1
+) -> TakenWords:
+    """Return the words that were read, of which each is one of ``times``."""
+    subject, numbers = reading.subject, reading.numbers
+    numbers.count(entries.astype(np.uint8), times)
+    kept = _kept(entries, numbers)
+    count, searched = (int((it & np.uint64(IS_VALUE) != 0).sum()) for it in (entries, kept))
+    column = ColumnWords(
+        name=subject.name,
+        values=max(count * times, subject.rows),
+        is_whole=is_whole,
+        as_written=subject.rows > 0,
+        left_out=(count - searched) * times,
+        not_searched=None if searched else _why(subject, has_values=count > 0),
+    )
+    return TakenWords(kept, reading.longest, reading.shapes, column, numbers)
+
+
+def _kept(entries: Entries, numbers: _Numbers) -> Entries:
+    """Return the words that are searched for, with their kinds."""
+    info = entries.astype(np.uint8)
+    kinds = _judged(info, numbers) | (info & np.uint8(IS_VALUE))
+    return (entries & MASK | kinds)[~_dense(info, numbers)]
+
+
+def _why(subject: SearchedColumn, *, has_values: bool) -> str | None:
+    """Return why no value of a column is searched for, or None if it has none.
+
+    ``has_values`` says that there are some that are long enough.
+    """
+    if has_values:
+        return "its numbers or dates are so dense that other columns have them by chance"
+    are_there = any(len(array) > array.null_count for array in subject.values())
+    return _TOO_SHORT if are_there else None
+
+
+_TOO_SHORT: Final = (
+    f"its values have fewer than {_SHORTEST} letters, are numbers of fewer than {_FEWEST_DIGITS} "
+    f"digits or booleans, or have more than {LONGEST} bytes"
+)
+
+
+def _numbers_of(info: NDArray[np.uint8], digits: int) -> NDArray[np.bool_]:
+    """Return which words are numbers of some digits."""
+    found: NDArray[np.bool_] = (info & (_IS_NUMBER | REST)) == (_IS_NUMBER | digits)
+    return found
+
+
+def _dense(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.bool_]:
+    """Return which words are numbers or dates that other columns have by chance."""
+    dense = ((info & _IS_MOMENT) != 0) & numbers.are_moments_dense()
+    for digits, (low, high) in numbers.bounds.items():
+        if numbers.counts[digits] > _DENSE * (high - low + 1):
+            dense |= _numbers_of(info, digits)
+    return np.asarray(dense, np.bool_)
+
+
+class _Folded(NamedTuple):
+    """Entries of texts, the longest of them, their heads and tails, and the bounds of numbers."""
+
+    entries: NDArray[np.uint64]
+    longest: int
+    shapes: NDArray[np.uint8]
+    bounds: list[tuple[int, int, int]]
+
+
+def _folded(given: Texts) -> _Folded:
+    """Return the words of texts."""
+    offsets, data = binary_parts(given.texts)
+    shapes = new_shapes()
+    folded, ends, hashes, known = fold_values(offsets, data, shapes)
+    length = np.diff(ends, prepend=0)
+    is_number = (known & (HAS_LETTER | HAS_DIGIT)) == HAS_DIGIT
+    kept = (length >= np.where(is_number, _FEWEST_DIGITS, _SHORTEST)) & (length <= LONGEST)
+    is_moment = len(given.moments) > 0
+    digits = np.minimum(length, REST).astype(np.uint8)
+    if is_moment:
+        info = np.full(len(hashes), COMMON | _IS_MOMENT, np.uint8)
+    else:
+        info = np.where(is_number, digits | _IS_NUMBER, _kinds(known, length)).astype(np.uint8)
+    info |= IS_VALUE * given.is_value
+    bounds = []
+    for size in [] if is_moment else np.unique(digits[kept & is_number]).tolist():
+        starts = (ends - length)[kept & is_number & (digits == size)]
+        bounds.append((size, *_bounds(folded, starts, size)))
+    longest = int(length[kept].max(initial=0))
+    return _Folded((hashes | info)[kept], longest, shapes, bounds)
+
+
+def _bounds(folded: NDArray[np.uint8], starts: NDArray[np.int64], digits: int) -> tuple[int, int]:
+    """Return the smallest and the largest of some numbers, by their first digits."""
+    size = min(digits, 18)
+    found = folded[starts[:, None] + np.arange(size)].astype(np.int64) - ord("0")
+    numbers = found @ (10 ** np.arange(size - 1, -1, -1, dtype=np.int64))
+    return int(numbers.min()), int(numbers.max())
+
+
+def _kinds(known: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return how much words say that are no numbers."""
+    mixed = (known & (HAS_LETTER | HAS_DIGIT)) == (HAS_LETTER | HAS_DIGIT)
+    has_parts, has_at = (known & HAS_PARTS) != 0, (known & HAS_AT) != 0
+    kinds = np.full(len(known), COMMON, np.uint8)
+    kinds[(mixed & (length >= 6)) | (has_parts & (length >= 8))] = RARE
+    kinds[(mixed & (length >= 10)) | (~has_parts & (length >= 24))] = DISTINCTIVE
+    kinds[has_at & (length >= 6)] = DISTINCTIVE
+    kinds[(known & IS_EXAMPLE) != 0] = EXAMPLE
+    return kinds
+
+
+def _judged(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.uint8]:
+    """Return the kinds of words; numbers are judged by how many there are of their length."""
+    kinds = np.bitwise_and(info, np.uint8(REST))
+    kinds[(info & _IS_NUMBER) != 0] = COMMON
+    for digits, (low, high) in numbers.bounds.items():
+        if digits >= 8 and high - low + 1 >= _SPREAD * numbers.counts[digits]:
+            kinds[_numbers_of(info, digits)] = RARE if digits < 10 else DISTINCTIVE
+    return kinds
+
+
+def binary_parts(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return the offsets and the bytes of an array of large_binary."""
+    if len(texts) == 0:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    buffers = texts.buffers()
+    offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.empty(0, np.uint8) if buffers[2] is None else np.frombuffer(buffers[2], np.uint8)
+    return offsets - offsets[0], data[offsets[0] : offsets[-1]]
