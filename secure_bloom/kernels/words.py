@@ -106,8 +106,9 @@ def find_words(
 ) -> Found:
     """Ask a filter for the words of a text whose head and tail are those of some wanted word.
 
-    ``shapes`` are those of the wanted words, of which the longest has ``longest`` bytes. Without
-    ``is_last`` the words at the end, which may go on after the text, are not done.
+    ``shapes`` are those of the wanted words, of which the longest has ``longest`` bytes. Where
+    zeros begin a number, the words without them are asked too. Without ``is_last`` the words at the
+    end, which may go on after the text, are not done.
     """
     find = _find_words if extension.native is None else extension.native.find_words
     arrays = (shapes, blocks, room.folded, room.atoms, room.hits, room.answers)
@@ -238,6 +239,14 @@ def _atoms(text: bytes, *, escapes: bool = True) -> list[tuple[int, int, bool]]:
     return found
 
 
+def _zeros(word: bytes, atoms: list[tuple[int, int, bool]], i: int) -> list[int]:
+    """Return how many zeros are passed over where an atom begins: none, and all of a number's."""
+    start, end = atoms[i][0], atoms[min(i + 1, len(atoms) - 1)][0]
+    match = re.match(rb"0+(?=[0-9])", word[start:end])
+    zeros = 0 if match is None else len(match[0])
+    return [0, zeros] if zeros else [0]
+
+
 def _find_words(
     text: Bytes,
     is_last: int,
@@ -256,7 +265,9 @@ def _find_words(
     atoms = [*_atoms(plain), (len(word), len(plain), False)]
     wanted = np.unpackbits(shapes, bitorder="little")
     found = asked = i = 0
-    for i, (start, place, _joined) in enumerate(atoms):
+    starts = [(i, zeros) for i in range(len(atoms)) for zeros in _zeros(word, atoms, i)]
+    for i, zeros in starts:
+        start, place = atoms[i][0] + zeros, atoms[i][1] + zeros
         cut = not is_last and len(word) - start <= LONGEST
         if cut or len(hits) - found < LONGEST + _WAITING or i == len(atoms) - 1:
             break

@@ -348,7 +348,7 @@ def _bounds(folded: NDArray[np.uint8], starts: NDArray[np.int64], digits: int) -
 
 
 def _kinds(known: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return how much words say that are no numbers."""
+    """Return the kinds of words that are no numbers, by how distinctive they are."""
     mixed = (known & (HAS_LETTER | HAS_DIGIT)) == (HAS_LETTER | HAS_DIGIT)
     has_parts, has_at = (known & HAS_PARTS) != 0, (known & HAS_AT) != 0
     kinds = np.full(len(known), COMMON, np.uint8)
@@ -360,7 +360,10 @@ def _kinds(known: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.ui
 
 
 def _judged(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.uint8]:
-    """Return the kinds of words; numbers are judged by how many there are of their length."""
+    """Return the kinds of words.
+
+    A number is judged by how many others of its length there could be.
+    """
     kinds = np.bitwise_and(info, np.uint8(REST))
     kinds[(info & _IS_NUMBER) != 0] = COMMON
     for digits, (low, high) in numbers.bounds.items():

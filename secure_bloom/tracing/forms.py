@@ -34,8 +34,6 @@ _MONTHS: Final = {
         "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
     ),
 }
-#: Whole numbers from here on may be written with an exponent, as Java writes doubles.
-_WITH_EXPONENT: Final = 10**7
 #: The digests without a salt that are looked for: name -> its bytes.  OpenSSL may lack one.
 DIGESTS: Final = {
     name: size
@@ -87,12 +85,29 @@ def _bytes_of(array: pa.Array) -> pa.Array:
     return pa.array(values, pa.large_binary())
 
 
-def other_notations(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield texts of the values in other notations than that of :func:`plain_texts`."""
+def other_notations(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield texts of values, as of :func:`plain_texts`, and as many in another notation.
+
+    An empty text is no notation of its value.
+    """
     for leaf in _leaves(array):
         for is_of, further in _FURTHER:
             if is_of(leaf.type):
-                yield from further(leaf.drop_null().unique())
+                values = leaf.drop_null().unique()
+                plain = _texts(values)
+                yield from ((plain, texts) for texts in further(values))
+        if _is_text(leaf.type):
+            yield from _without_zeros(leaf.drop_null().cast(pa.large_binary()))
+
+
+def _without_zeros(values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield the numbers among texts that have zeros before them, and the same without them."""
+    starts = values.filter(pc.starts_with(values, b"0")).to_pylist()
+    stripped = {it: it.lstrip(b"0") for it in starts}
+    found = [it for it, rest in stripped.items() if rest[:1].isdigit()]
+    if found:
+        kind = pa.large_binary()
+        yield pa.array(found, kind), pa.array([stripped[it] for it in found], kind)
 
 
 def moments(array: pa.Array) -> Iterator[pa.Array]:
@@ -206,48 +221,57 @@ def _number_forms(values: pa.Array) -> Iterator[pa.Array]:
     texts = values.cast(pa.string())
     yield pc.binary_join_element_wise(texts, "0", "").cast(pa.large_binary())
     yield pc.binary_join_element_wise(texts, "00", "").cast(pa.large_binary())
-    yield _exponents(texts.to_pylist())
+    yield from _exponents(texts.to_pylist())
 
 
-def _exponents(texts: list[str]) -> pa.Array:
-    """Return large whole numbers as Java and Python write doubles: 1.2345678E7, 1.2345678e+07."""
-    found = []
-    for text in texts:
-        digits = text.lstrip("-")
-        if len(digits) > 7 and digits.isdigit():
-            mantissa, exponent = digits.rstrip("0"), len(digits) - 1
-            mantissa += "0" * (len(mantissa) == 1)
-            found += [f"{mantissa}e{exponent}", f"{mantissa}e{exponent:02d}"]
-    return _encoded(list(dict.fromkeys(found)))
+def _exponents(texts: list[str]) -> Iterator[pa.Array]:
+    """Yield large whole numbers as Java and Python write doubles: 1.2345678E7, 1.2345678e+07."""
+    digits = [text.lstrip("-") for text in texts]
+    are_large = [len(it) > 7 and it.isdigit() for it in digits]
+    for width in (1, 2):
+        yield _encoded(
+            [
+                f"{_mantissa(it)}e{len(it) - 1:0{width}d}" if is_large else ""
+                for it, is_large in zip(digits, are_large, strict=True)
+            ]
+        )
+
+
+def _mantissa(digits: str) -> str:
+    found = digits.rstrip("0")
+    return found + "0" * (len(found) == 1)
 
 
 def _decimal_forms(values: pa.Array) -> Iterator[pa.Array]:
     """Yield decimals without zeros at the end, and with two places."""
-    found: list[str] = []
-    for value in values.to_pylist():
-        text = f"{value:f}"
-        whole, _, fraction = text.partition(".")
-        fraction = fraction.rstrip("0")
-        found += [f"{whole}.{fraction}" if fraction else whole, f"{whole}.{fraction or '0'}"]
-        found.append(f"{whole}.{fraction:<02s}".replace(" ", "0"))
-    yield _encoded(found)
-    yield _exponents([it.replace(".", "") for it in found if "." not in it])
+    parts = [f"{value:f}".partition(".") for value in values.to_pylist()]
+    pairs = [(whole, fraction.rstrip("0")) for whole, _, fraction in parts]
+    shortest = [f"{whole}.{fraction}" if fraction else whole for whole, fraction in pairs]
+    yield _encoded(shortest)
+    yield _encoded([f"{whole}.{fraction or '0'}" for whole, fraction in pairs])
+    yield _encoded([f"{whole}.{fraction:0<2s}" for whole, fraction in pairs])
+    yield from _exponents([it if "." not in it else "" for it in shortest])
 
 
 def _float_forms(values: pa.Array) -> Iterator[pa.Array]:
     """Yield floats as decimals: with a fraction of one and two places, and in full."""
-    numbers = [it for it in values.to_pylist() if it == it and abs(it) < 1e15]
-    whole = [it for it in numbers if it == int(it)]
-    yield _encoded([f"{it:.1f}" for it in whole] + [f"{it:.2f}" for it in numbers])
-    yield _exponents([str(int(it)) for it in whole])
+    numbers = [it if it == it and abs(it) < 1e15 else None for it in values.to_pylist()]
+    whole = [it is not None and it == int(it) for it in numbers]
+    pairs = list(zip(numbers, whole, strict=True))
+    yield _encoded([f"{it:.1f}" if is_whole else "" for it, is_whole in pairs])
+    yield _encoded(["" if it is None else f"{it:.2f}" for it in numbers])
+    yield from _exponents(
+        [str(int(it)) if is_whole and it is not None else "" for it, is_whole in pairs]
+    )
 
 
 def _date_forms(values: pa.Array) -> Iterator[pa.Array]:
     days = values.cast(pa.date32()).to_pylist()
     for form in _DATES:
-        yield _encoded([day.strftime(form).lstrip("0") for day in days if day.year >= 1000])
+        texts = [day.strftime(form) if day.year >= 1000 else "" for day in days]
+        yield _encoded([text.lstrip("0") for text in texts])
         if form[1] in "dm":
-            yield _encoded([day.strftime(form) for day in days if day.year >= 1000])
+            yield _encoded(texts)
     for (before, after), languages in _MONTHS.items():
         for names in map(str.split, languages):
             yield _encoded(

@@ -33,6 +33,8 @@ _SHORTEST_LINE: Final = 60
 _HEX: Final = re.compile(rb"[0-9a-fA-F]+")
 #: What begins hexadecimal digits in programs and in SQL.
 _PREFIX: Final = re.compile(rb"^0?x(?=[0-9a-fA-F]+$)")
+#: A number whose digits are written as hexadecimal bytes.
+_DIGITS_IN_HEX: Final = re.compile(rb"(?:3[0-9])+")
 _BASE32: Final = re.compile(rb"(?:[A-Z2-7]{16,}|[a-z2-7]{16,})={0,6}")
 _LINE_ENDS: Final = (b"\n", b"\r\n", b"\\n", b"\n ")
 _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -135,7 +137,7 @@ def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
     What may be a digest is reported.
     """
     run = run if _HEX.fullmatch(run) else _PREFIX.sub(b"", run)
-    if run.isdigit() or _UUID.fullmatch(run):
+    if (run.isdigit() and not _DIGITS_IN_HEX.fullmatch(run)) or _UUID.fullmatch(run):
         return
     inner: list[bytes] = []
     for plain in _plain_forms(run):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import threading
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +36,14 @@ from secure_bloom.kernels.words import (
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.running.positioned_stream import PositionedStream
 from secure_bloom.storage import InputFile
-from secure_bloom.tracing.column_words import DISTINCTIVE, FOLDERS, WantedHashes, binary_parts
+from secure_bloom.tracing.column_words import (
+    DISTINCTIVE,
+    FOLDERS,
+    MASK,
+    Entries,
+    WantedHashes,
+    binary_parts,
+)
 from secure_bloom.tracing.encodings import byte_order, decoded
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import WordIndex
@@ -342,7 +350,7 @@ class _Seen:
             return
         hashes = np.ascontiguousarray(found.hits[:, 0]).view(np.uint64)
         for owner, at, entries in self._index.matches(hashes):
-            own = _one_at_each_place(found.hits[at], self._index.are_values(entries))
+            own = _one_at_each_place(found.hits[at], self._index.are_values(entries), text)
             self._entries.add(distinct(entries[own]))
             self._keep(owner, text, found, at[own])
 
@@ -401,19 +409,44 @@ class _Seen:
         return trace
 
 
-def _one_at_each_place(hits: NDArray[np.int64], are_values: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a mask of the hits that count: all values, and others that overlap no earlier hit.
+def _one_at_each_place(
+    hits: NDArray[np.int64], are_values: NDArray[np.bool_], text: NDArray[np.uint8]
+) -> NDArray[np.bool_]:
+    """Return a mask of the hits of one column that count: of those that overlap, one.
 
-    A value at one place of a text may be there in other notations too: ``12345678901.0`` is a
-    number as it is, and the same number as a decimal.
+    ``12345678901.0`` is a number as it is, and the same number as a decimal, and of two dates on
+    lines the end of one and the start of the next may read as a third.  So a word inside a cell or
+    a line is preferred, then the longest, then a value as it is.
     """
-    counts = are_values.copy()
-    starts, ends, end = hits[:, 1], hits[:, 1] + hits[:, 2], 0
-    order = [] if counts.all() else np.lexsort((-ends, ~are_values, starts)).tolist()
-    for i in order:
-        if starts[i] >= end:
-            counts[i], end = True, ends[i]
+    starts, ends = hits[:, 1], hits[:, 1] + hits[:, 2]
+    order = np.argsort(starts, kind="stable")
+    is_clash = starts[order][1:] < np.maximum.accumulate(ends[order])[:-1]
+    counts = np.ones(len(hits), np.bool_)
+    clashing = np.sort(order[np.append(is_clash, False) | np.append(False, is_clash)])
+    if len(clashing):
+        counts[clashing] = False
+        ranks = ~are_values[clashing], -hits[clashing, 2], _are_across(hits[clashing], text)
+        taken = [(-1, 0), (len(text), len(text))]
+        for i in clashing[np.lexsort(ranks)].tolist():
+            at = bisect(taken, (starts[i], 0))
+            if taken[at - 1][1] <= starts[i] and ends[i] <= taken[at][0]:
+                taken.insert(at, (starts[i], ends[i]))
+                counts[i] = True
     return counts
+
+
+def _are_across(hits: NDArray[np.int64], text: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which words go on in another cell or line, by the marks between their letters."""
+    kept = np.cumsum(_IS_KEPT[text])
+    ends = np.cumsum(_ENDS_CELL[text])
+    last = np.searchsorted(kept, kept[hits[:, 3]] + hits[:, 2] - 1)
+    found: NDArray[np.bool_] = ends[np.minimum(last, len(text) - 1)] > ends[hits[:, 3]]
+    return found
+
+
+#: By byte: whether it is a letter or digit, or of one outside of ASCII, and what ends cells.
+_IS_KEPT: Final = np.array([it >= 0x80 or chr(it).isalnum() for it in range(256)])
+_ENDS_CELL: Final = np.isin(np.arange(256), list(b"\r\n\t,;|\"'<>"))
 
 
 def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
@@ -436,8 +469,10 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
             left = _looked_up(left, owner, subject)
         wanted = {h for part in left for h in part.words[owner]}
         if wanted or wanted_digests:
-            words, equal = _compared(subject.texts(), wanted, wanted_digests)
+            links = _Links(_notations(left, owner, index))
+            words, equal = _compared(subject.texts(), wanted, wanted_digests, links)
             for part in left:
+                _count_values_once(part, owner, links, index)
                 _confirm_words(part, owner, words, _MOST_KEPT)
             for part in parts if equal else ():
                 count = len(part.digests.keys() & equal)
@@ -459,7 +494,8 @@ def _looked_up(parts: list[PartTrace], owner: int, subject: SearchedColumn) -> l
         if arrays is not None:
             wanted = {h for part in parts for h in part.words[owner]}
             texts = (texts for array in arrays for texts in plain_texts(array))
-            words, _ = _compared((Texts(it, _NONE, is_value=True) for it in texts), wanted, set())
+            found = (Texts(it, _NONE, is_value=True) for it in texts)
+            words, _ = _compared(found, wanted, set(), _Links(_NO_HASHES))
             return [part for part in parts if not _confirm_words(part, owner, words, most)]
     return parts
 
@@ -480,10 +516,72 @@ def _confirm_words(part: PartTrace, owner: int, words: set[bytes], most: int) ->
     return equal == len(kept)
 
 
+class _Links:
+    """The values of which some words, by their hashes, are other notations."""
+
+    def __init__(self, notations: Entries) -> None:
+        self._wanted = WantedHashes(notations) if len(notations) else None
+        self._pairs: list[tuple[Entries, Entries]] = []
+
+    def take(self, given: Texts, hashes: Entries) -> None:
+        """Take the texts of values in another notation, and the hashes of these texts."""
+        if self._wanted is not None and given.of is not None:
+            at = self._wanted.places(hashes)
+            values = fold_values(*binary_parts(given.of))[2] if len(at) else hashes
+            self._pairs.append((hashes[at], values[at]))
+
+    def values_of(self, hashes: Entries, present: Entries) -> Entries:
+        """Return the hash of the value of each word: its own if it is no other notation.
+
+        ``05.06.1990`` may be two dates. The one counts that is among those ``present``, if one is.
+        """
+        notations, values = map(np.concatenate, zip((hashes, hashes), *self._pairs, strict=True))
+        order = np.lexsort((np.isin(values, present), notations))
+        last = np.searchsorted(notations[order], hashes, side="right") - 1
+        found: Entries = values[order][last]
+        return found
+
+
+def _notations(parts: Iterable[PartTrace], owner: int, index: WordIndex) -> Entries:
+    """Return the hashes of words in parts that are values of a column in another notation."""
+    found = [_own(part, owner, index) for part in parts]
+    entries = distinct(np.concatenate([*found, np.empty(0, np.intp)]))
+    return distinct(index.entries[entries[~index.are_values(entries)]] & MASK)
+
+
+def _own(part: PartTrace, owner: int, index: WordIndex) -> NDArray[np.intp]:
+    own: NDArray[np.intp] = part.entries[index.owners[part.entries] == owner]
+    return own
+
+
+def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIndex) -> None:
+    """Leave one word of each value that a part has in several notations."""
+    own = _own(part, owner, index)
+    is_value = index.are_values(own)
+    hashes = index.entries[own] & MASK
+    present = hashes[is_value]
+    values = np.where(is_value, hashes, links.values_of(hashes, present))
+    # The value itself, if it is long enough to be searched for: parts have it in common.
+    for other, at, entries in index.matches(values):
+        if other == owner:
+            own[at] = entries
+    _, first = np.unique(values, return_index=True)
+    others = part.entries[index.owners[part.entries] != owner]
+    part.entries = distinct(np.concatenate([others, own[first]]))
+    words = part.words[owner]
+    kept = links.values_of(np.array(list(words), np.int64).view(np.uint64), present)
+    _, first = np.unique(kept, return_index=True)
+    wanted = {list(words)[place] for place in first.tolist()}
+    part.words[owner] = {hashed: word for hashed, word in words.items() if hashed in wanted}
+
+
 def _compared(
-    texts: Iterable[Texts], wanted: set[int], wanted_digests: set[bytes]
+    texts: Iterable[Texts], wanted: set[int], wanted_digests: set[bytes], links: _Links
 ) -> tuple[set[bytes], set[bytes]]:
-    """Return the words of values with one of some hashes, and the digests of values."""
+    """Return the words of values with one of some hashes, and the digests of values.
+
+    ``links`` gets the other notations of values.
+    """
     hashes = WantedHashes(distinct(np.array(list(wanted), np.int64).view(np.uint64)))
     words: set[bytes] = set()
     equal: set[bytes] = set()
@@ -492,6 +590,7 @@ def _compared(
     def words_of(given: Texts) -> tuple[Texts, list[bytes]]:
         offsets, data = binary_parts(given.texts)
         folded, ends, found, _ = fold_values(offsets, data)
+        links.take(given, found)
         at = hashes.places(found)
         spans = zip(np.where(at > 0, ends[at - 1], 0).tolist(), ends[at].tolist(), strict=True)
         return given, [folded[start:end].tobytes() for start, end in spans]
@@ -508,6 +607,7 @@ def _compared(
 #: Shorter values have so few digests that anyone can list them; they are common words.
 _SHORTEST_DIGESTED: Final = 5
 _NONE: Final = pa.array([], pa.int64())
+_NO_HASHES: Final = np.empty(0, np.uint64)
 
 
 def counts_of(part: PartTrace, index: WordIndex) -> Iterator[tuple[int, dict[int, int], int]]:

@@ -40,13 +40,15 @@ Where = list[tuple[str, str, list[object]]] | None
 class Texts(NamedTuple):
     """Texts of values: the dates and times among them, and whether each is a value of its own.
 
-    With ``are_days`` all of the ``moments`` are dates.
+    With ``are_days`` all of the ``moments`` are dates.  Of texts in another notation ``of`` has the
+    value of each, as a text.
     """
 
     texts: pa.Array
     moments: pa.Array
     is_value: bool
     are_days: bool = False
+    of: pa.Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +83,8 @@ class SearchedColumn:
                 yield Texts(texts, times, is_value=True, are_days=are_days(array))
                 for part in self.parts:
                     yield Texts(PARTS[part](texts), times, is_value=False)
-            for texts in other_notations(array):
-                yield Texts(texts, times, is_value=False)
+            for plain, texts in other_notations(array):
+                yield Texts(texts, times, is_value=False, of=plain)
 
 
 def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> SearchedColumn:

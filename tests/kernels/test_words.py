@@ -38,7 +38,7 @@ needs_native = pytest.mark.skipif(native is None, reason="needs the C extension"
 CHARACTERS = ["\u2013", "\u3000", "\ufeff", "\U0001f600", "\u6771", "\u00dc", "\u00fc"]
 PIECES = st.sampled_from(
     [
-        *(b"a", b"Z", b"7", b" ", b"@", b"-", b"\\n", b"\\", b"\xc3", b"\x94", b"\0"),
+        *(b"a", b"Z", b"7", b"00", b" ", b"@", b"-", b"\\n", b"\\", b"\xc3", b"\x94", b"\0"),
         *(it.encode() for it in CHARACTERS),
         *(b"." * 30, b"abc", b"example.com"),
     ]
@@ -132,6 +132,10 @@ def test_runs_are_found_both_ways_alike(text: bytes, other: bytes, least: int) -
         ("JÜRGEN  MÜLLER", "jürgenmüller"),
         ("\\nanna", "anna"),
         ("x\x94anna", "anna"),
+        ("0012345678", "12345678"),
+        ("0x12,000 012345678", "12345678"),
+        ("00 12345678", "12345678"),
+        ("00345.50", "34550"),
     ],
 )
 def test_a_word_is_found_in_a_text(kernel: object, text: str, word: str) -> None:

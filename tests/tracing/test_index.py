@@ -127,7 +127,7 @@ def test_columns_share_an_index() -> None:
 
 def test_notations_of_numbers_and_dates() -> None:
     def notations(array: pa.Array) -> set[bytes]:
-        return {it for texts in other_notations(array) for it in texts.to_pylist()}
+        return {it for _, texts in other_notations(array) for it in texts.to_pylist()}
 
     assert {b"12345678.00".replace(b".", b""), b"12345678e7"} <= notations(pa.array([12_345_678]))
     day = pa.array([6999], pa.date32())

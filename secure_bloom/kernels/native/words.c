@@ -244,7 +244,7 @@ static size_t ask_waiting(Waiting *waiting, const uint8_t *blocks, uint64_t z, i
 }
 
 /* find_words(text, is_last, longest, shapes, blocks, folded, atoms, hits, answers): ask the words of
- * a text.
+ * a text.  Where zeros begin a number, the words without them are asked too.
  *
  * `longest` is the length of the longest word, `shapes` has their heads and tails (fold_values).
  * `folded` is 64 bytes longer than the text, `atoms` has a number more.  Returns the hits; `answers`
@@ -265,8 +265,10 @@ int64_t find_words(Arguments *in) {
     size_t count = text.count, i = 0;
     memset(folded + text.done, 0, 4);
     Waiting waiting = {.count = 0};
-    for (; i < count; i++) {
-        size_t start = atoms[i].start;
+    for (size_t zeros = 0, next; i < count; zeros = next, i += zeros == 0) {
+        size_t start = atoms[i].start + zeros, stop = zeros ? start : atoms[i + 1].start;
+        for (next = 0; start + next < stop && folded[start + next] == '0';) next++;
+        if (start + next >= stop || !is_digit(folded[start + next])) next = 0;
         if (!in->numbers[0] && text.done - start <= LONGEST) break;
         if (room - found < LONGEST + WAITING) break;
         if (!has_bit(heads, head_bit(folded + start))) continue;
@@ -280,7 +282,7 @@ int64_t find_words(Arguments *in) {
                 first = turned;
             uint64_t hash = hash_bytes(first, length) & HASH_MASK;
             __builtin_prefetch(blocks + block_offset(hash, z));
-            int64_t word[HIT] = {(int64_t)hash, (int64_t)start, (int64_t)length, place_of(atoms[i])};
+            int64_t word[HIT] = {(int64_t)hash, (int64_t)start, (int64_t)length, place_of(atoms[i]) + (int64_t)zeros};
             memcpy(waiting.words[waiting.count++], word, sizeof word);
             asked++;
             if (waiting.count == WAITING) found += ask_waiting(&waiting, blocks, z, hits + HIT * found);
@@ -303,9 +305,7 @@ int64_t find_runs(Arguments *in) {
     for (size_t i = 0, probe; found < room && (probe = i + (size_t)least - 1) < size;) {
         size_t start = probe + 1, end = probe;
         while (start > i && wanted[text[start - 1]]) start--;
-        bool is_run = start == i;
-        i = start;
-        if (!is_run) continue;
+        if (start != i) { i = start; continue; }
         while (end < size && wanted[text[end]]) end++;
         spans[2 * found] = (int64_t)i;
         spans[2 * found++ + 1] = (int64_t)end;
