@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -159,7 +159,12 @@ def audit_file(
         with located(path=path), open_file(path) as file:
             return _audit(_subject(MeteredFile(file), run.for_file(path)))
     except Exception as error:
-        return FileAudit(path=path, findings=(file_failure(path, error),))
+        findings = (file_failure(path, error),)
+    # A file of no table of the policy, or one that is no Parquet file, may be a copy of values.
+    traced: tuple[TracedValues, ...] = ()
+    with suppress(Exception), open_file(path) as file:
+        traced = _traced_whole(file, run)
+    return FileAudit(path=path, findings=findings, traced=traced)
 
 
 class SensitiveChunks:
@@ -272,7 +277,12 @@ def _audit(subject: FileSubject) -> FileAudit:
     if footer is None:
         # No footer says which bytes are whose, so only those before it are searched for filters.
         findings += run_checks((unreferenced_bytes.check_before_footer,), subject)
-        return FileAudit(path=subject.file.path, findings=tuple(findings), bytes=subject.file.size)
+        return FileAudit(
+            path=subject.file.path,
+            findings=tuple(findings),
+            traced=_traced_whole(subject.file, subject.run),
+            bytes=subject.file.size,
+        )
     opened = _opened(subject, footer)
     findings += islice(_inside(opened), _MOST_FINDINGS)
     if len(findings) >= _MOST_FINDINGS:
@@ -307,6 +317,20 @@ def _traced(opened: FooterSubject) -> tuple[tuple[TracedValues, ...], list[Findi
         return (trace_footer(opened, words),), []
     except Exception as error:
         return (), [failure(opened, error)]
+
+
+def _traced_whole(file: InputFile, run: AuditRun) -> tuple[TracedValues, ...]:
+    """Return the values of sensitive columns in a file whose footer is not audited.
+
+    The findings of the file say that it is not, and why.
+    """
+    if run.words is None:
+        return ()
+    from secure_bloom.auditing.checks.traced_values import trace_other
+
+    traced = trace_other(file, run.words)
+    traced.trace.unread.clear()
+    return (traced,)
 
 
 def _check_footer_length(file: InputFile) -> None:

@@ -31,7 +31,7 @@ from secure_bloom.tracing.runs import DIGEST_SIZES, in_runs, is_text
 _PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _QUOTED: Final = re.compile(rb"=\r?\n|=40|=3[Dd]|=2[Ee]|=20|=[C-F][0-9A-F]=")
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
-_IN_RTF: Final = re.compile(rb"\\'([0-9a-fA-F]{2})")
+_IN_RTF: Final = re.compile(rb"\\(?:'([0-9a-fA-F]{2})|u(-?[0-9]{1,5}) ?\??)")
 #: Letters of East Asian width, U+FF01 to U+FF5E.
 _EAST: Final = re.compile(rb"(?:\xef[\xbc\xbd][\x80-\xbf]){4}")
 _ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
@@ -65,6 +65,9 @@ _HIDDEN: Final = re.compile(
 )
 _UUENCODED: Final = re.compile(rb"^begin [0-7]{3,4} .*\n((?:[!-M][ -`]{1,84}\r?\n)+)", re.MULTILINE)
 _OPCODES: Final = re.compile(rb"\n[as]*V")
+#: What precedes a text in pickles of later protocols, with its length, and what follows it.
+_COUNTED: Final = re.compile(rb"[XTB]([\x04-\xff][\0-\xff])\0\0|[UC\x8c]([\x04-\xff])", re.DOTALL)
+_MEMOS: Final = frozenset(b"qr\x94")
 #: An address that another follows without a mark: its end is that of a usual domain.
 _GLUED: Final = re.compile(
     rb"(\.(?:com|org|net|edu|gov|info|io|de|fr|it|es|nl|fi|se|no|dk|pl|ch|at|be|uk|eu|us|cn|jp|br))"
@@ -135,6 +138,20 @@ def _around(text: bytes, pattern: re.Pattern[bytes]) -> bytes:
 def _is_pickle(text: bytes) -> bool:
     """Return whether a text is a pickle of protocol 0, where a letter precedes each value."""
     return text.startswith((b"(", b"c", b"V")) and text.rstrip().endswith(b".") and b"\np" in text
+
+
+def _has_counted(text: bytes) -> bool:
+    return 0 in text and _COUNTED.search(text) is not None
+
+
+def _from_pickle(text: bytes) -> bytes:
+    """Return the texts of pickles, which a letter may follow without a mark."""
+    found = []
+    for match in _COUNTED.finditer(text):
+        end = match.end() + int.from_bytes(match[1] or match[2], "little")
+        if end < len(text) and text[end] in _MEMOS:
+            found.append(text[match.end() : end])
+    return b"\n".join(found)
 
 
 def _has_glued(text: bytes) -> bool:
@@ -277,7 +294,13 @@ def _from_adobe(text: bytes) -> bytes:
 
 
 def _from_rtf(text: bytes) -> bytes:
-    return _IN_RTF.sub(lambda match: bytes.fromhex(match[1].decode()), text)
+    def letters(match: re.Match[bytes]) -> bytes:
+        if match[1] is not None:
+            return bytes.fromhex(match[1].decode())
+        # Numbers from 32,768 on are written as negative ones.
+        return chr(int(match[2]) & 0xFFFF).encode("utf-8", "surrogatepass")
+
+    return _IN_RTF.sub(letters, text)
 
 
 def _narrow(text: bytes) -> bytes:
@@ -316,6 +339,7 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
     (b"%", _PERCENT, unquote_to_bytes),
     (b"=", _QUOTED, quopri.decodestring),
     (b"\\", _ESCAPE, _unescaped),
+    (b"\\", _IN_RTF, _from_rtf),
     (b"&", _ENTITY, _from_html),
     (b"\x1b", _COLOUR, partial(_COLOUR.sub, b"")),
     (b"\xef", _EAST, _narrow),
@@ -331,7 +355,7 @@ _WHOLE: Final[tuple[tuple[Callable[[bytes], object], Callable[[bytes], bytes]], 
     (_is_pickle, partial(_OPCODES.sub, b"\n")),
     (lambda text: b"~" in text and b"<~" in text, _from_adobe),
     (_has_85, _from_85),
-    (lambda text: text.startswith(b"{\\rtf"), _from_rtf),
+    (_has_counted, _from_pickle),
 )
 
 

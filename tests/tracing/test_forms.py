@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import codecs
 import datetime
 import decimal
@@ -10,6 +11,7 @@ import gzip
 import hashlib
 import html
 import json
+import pickle
 import quopri
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -50,6 +52,18 @@ def escaped(text: str, form: str) -> bytes:
 
 def hidden(text: str, at: str, dot: str) -> bytes:
     return text.replace("@", at).replace(".", dot).encode()
+
+
+def uuencoded(text: str) -> bytes:
+    """A file as uuencode writes it, in lines of 45 bytes."""
+    content = text.encode()
+    lines = (binascii.b2a_uu(content[start : start + 45]) for start in range(0, len(content), 45))
+    return b"begin 644 x\n" + b"".join(lines) + b"`\nend\n"
+
+
+def rtf(text: str, form: str) -> bytes:
+    letters = (it if it.isascii() else form.format(ord(it)) for it in text)
+    return ("{\\rtf1\\ansi " + "".join(letters) + "\\par}").encode()
 
 
 def dated(day: datetime.date, form: str) -> bytes:
@@ -97,10 +111,21 @@ FORMS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
     "bytes in hexadecimal": (TEXTS, lambda it: it.encode().hex(" ").encode()),
     "bytes in decimals": (TEXTS, lambda it: str(list(it.encode())).encode()),
     "Base85": (TEXTS, lambda it: base64.b85encode(it.encode() * 2)),
+    "uuencode": (TEXTS, lambda it: uuencoded(f"a,{it},b")),
+    "RTF": (TEXTS, lambda it: escaped(it, "\\'{:02x}")),
+    "RTF, letters as numbers": (WIDE, lambda it: rtf(it, "\\u{}?")),
+    "RTF, letters of Latin-1": (WIDE, lambda it: rtf(it, "\\'{:02x}")),
+    **{
+        f"pickle, protocol {protocol}": (TEXTS, partial(pickle.dumps, protocol=protocol))
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
+    },
+    "pickle of bytes": (TEXTS, lambda it: pickle.dumps([it.encode(), 7])),
     "spaces": (TEXTS, lambda it: it.replace("@", "\t@ ").replace(".", " . ").encode()),
     "groups of four": (CODES, lambda it: grouped(it, " ")),
     "groups with dashes": (CODES, lambda it: grouped(it, "-")),
     "number": (NUMBERS, lambda it: str(it).encode()),
+    "number with zeros before it": (NUMBERS, lambda it: f"{it:020}".encode()),
+    "number as hexadecimal bytes": (NUMBERS, lambda it: str(it).encode().hex().encode()),
     "number with commas": (NUMBERS, lambda it: f"{it:,}".encode()),
     "number as a decimal": (NUMBERS, lambda it: f"{it}.00".encode()),
     "number as a double": (NUMBERS, lambda it: f"{it}.0".encode()),

@@ -322,13 +322,11 @@ def _audited(candidate: _Candidate, search: CopySearch) -> list[Finding]:
         return file
 
     audited = search.audit(candidate.path, open_named)
-    search.traced.extend(audited.traced)
-    found = audited.findings
-    if table is not None and any(finding.id in _UNREAD for finding in found):
+    if table is not None and any(finding.id in _UNREAD for finding in audited.findings):
         # The table's names, or its ids of fields, do not fit the file: it has those that it brings.
         audited = search.audit(candidate.path, open_input)
-        search.traced.extend(audited.traced)
-        found = audited.findings
+    search.traced.extend(audited.traced)
+    found = audited.findings
     if any(finding.id == UNCHECKED_FILE.id for finding in found):
         # A footer that is none: its pages count.
         with open_input(candidate.path) as file:

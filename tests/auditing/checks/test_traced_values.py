@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 from pathlib import Path, PurePath
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.running.memory_budget import VARIABLE
 from testing.tables import Mode, customers
@@ -165,3 +167,46 @@ def test_columns_of_other_tables_are_searched(tmp_path: Path) -> None:
     pq.write_table(pa.table({"mail": emails(20)}), folder / "other.data")
     report = Example(path=folder).audit(check_values=True)
     assert "values-in-clear" in ids(report)
+
+
+def damaged() -> bytes:
+    """A Parquet file whose footer is none, with its values in pages that are not compressed."""
+    file = io.BytesIO()
+    table = pa.table({"mail": emails(20)})
+    pq.write_table(table, file, compression="none", use_dictionary=False)
+    content = bytearray(file.getvalue())
+    content[-200:-8] = bytes(192)
+    return bytes(content)
+
+
+def in_clear() -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"mail": emails(20)}), file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("b.parquet", in_clear()),
+        ("b.parquet", "\n".join(emails(20)).encode()),
+        ("b.parquet", gzip.compress("\n".join(emails(20)).encode(), mtime=0)),
+        ("b.parquet", damaged()),
+    ],
+    ids=["Parquet", "text", "gzip", "damaged footer"],
+)
+@pytest.mark.parametrize("tables", [False, True], ids=["one policy", "no table's"])
+def test_files_whose_footer_is_not_audited_are_searched(
+    tmp_path: Path, name: str, content: bytes, tables: bool
+) -> None:
+    (tmp_path / "lake" / "orders").mkdir(parents=True)
+    (tmp_path / "lake" / "other").mkdir()
+    sound(tmp_path / "lake" / "orders")
+    (tmp_path / "lake" / "other" / name).write_bytes(content)
+    found = Example(path=tmp_path / "lake")
+    if tables:
+        found.policy = KeyPolicy(tables={"orders/*": found.policy})
+    report = found.audit(check_values=True)
+    leaked = [(it.path, it.column) for it in report.findings if it.id == "values-in-clear"]
+    column = "mail" if name == "b.parquet" and content == in_clear() and not tables else "email"
+    assert leaked == [(str(tmp_path / "lake" / "other" / name), column)]
