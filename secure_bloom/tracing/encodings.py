@@ -31,7 +31,7 @@ from secure_bloom.tracing.runs import DIGEST_SIZES, in_runs, is_text
 _PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _QUOTED: Final = re.compile(rb"=\r?\n|=40|=3[Dd]|=2[Ee]|=20|=[C-F][0-9A-F]=")
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
-_IN_RTF: Final = re.compile(rb"\\(?:'([0-9a-fA-F]{2})|u(-?[0-9]{1,5}) ?\??)")
+_IN_RTF: Final = re.compile(rb"\\(?:'([0-9a-fA-F]{2})|u(-?[0-9]{3,5}) ?\??)")
 #: Letters of East Asian width, U+FF01 to U+FF5E.
 _EAST: Final = re.compile(rb"(?:\xef[\xbc\xbd][\x80-\xbf]){4}")
 _ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
@@ -149,7 +149,7 @@ def _from_pickle(text: bytes) -> bytes:
     found = []
     for match in _COUNTED.finditer(text):
         end = match.end() + int.from_bytes(match[1] or match[2], "little")
-        if end < len(text) and text[end] in _MEMOS:
+        if end < len(text) and text[end] in _MEMOS and is_text(text[match.end() : end]):
             found.append(text[match.end() : end])
     return b"\n".join(found)
 
