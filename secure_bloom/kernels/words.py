@@ -242,7 +242,7 @@ def _atoms(text: bytes, *, escapes: bool = True) -> list[tuple[int, int, bool]]:
 def _zeros(word: bytes, atoms: list[tuple[int, int, bool]], i: int) -> list[int]:
     """Return how many zeros are passed over where an atom begins: none, and all of a number's."""
     start, end = atoms[i][0], atoms[min(i + 1, len(atoms) - 1)][0]
-    match = re.match(rb"0+(?=[0-9])", word[start:end])
+    match = re.match(rb"0+(?=[1-9])", word[start:end])
     zeros = 0 if match is None else len(match[0])
     return [0, zeros] if zeros else [0]
 
