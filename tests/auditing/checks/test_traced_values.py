@@ -205,7 +205,7 @@ def test_files_whose_footer_is_not_audited_are_searched(
     (tmp_path / "lake" / "other" / name).write_bytes(content)
     found = Example(path=tmp_path / "lake")
     if tables:
-        found.policy = KeyPolicy(tables={"orders/*": found.policy})
+        found.policy = KeyPolicy(tables={"orders/*": POLICY})
     report = found.audit(check_values=True)
     leaked = [(it.path, it.column) for it in report.findings if it.id == "values-in-clear"]
     column = "mail" if name == "b.parquet" and content == in_clear() and not tables else "email"
