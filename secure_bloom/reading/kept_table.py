@@ -437,7 +437,7 @@ class Table:
     def close(self) -> None:
         """Drop keys, footers and filters. A read that has begun continues to its end."""
         if self._files is not None:
-            self._files.memory.close()
+            self._files.close()
         self._files = self._columns = None
         self._access = replace(self._access, keys=None)
 

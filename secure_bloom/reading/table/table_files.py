@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -57,6 +58,8 @@ _GROWTH, _MOST = 8, 256
 _MOST_ASIDE = 2048
 #: The part of an open table's memory that ends of objects may take.
 _PART_OF_ENDS = 4
+#: Local files that all reads of the process together keep open from the schema to the plan.
+_OPEN = threading.BoundedSemaphore(64)
 
 
 class TableFiles:
@@ -108,8 +111,11 @@ class TableFiles:
         #: The local files, by their ordinals.
         self._local: dict[int, str] = {}
         self._kept: dict[int, Footer] = {}
-        #: Objects whose end is in memory, as long as all ends take little of it.
+        #: Objects whose end is in memory, as long as all ends take little of it, and local files
+        #: that one read keeps open.
         self._aside: dict[int, InputFile] = {}
+        # For a caller that never closes this.
+        weakref.finalize(self, _close_local, self._aside)
         self._ends: dict[str, InputFile] = {}
         #: The page indexes of objects of which rows were read, by their paths.
         self._page_indexes: dict[str, tuple[int, int] | None] = {}
@@ -279,7 +285,12 @@ class TableFiles:
             return
         self._kept.pop(ordinal, None)
         if (file := self._aside.pop(ordinal, None)) is not None:
-            file.close()
+            _close(file)
+
+    def close(self) -> None:
+        """Drop what is kept, and close local files. A read that goes on opens them again."""
+        self.memory.close()
+        _close_local(self._aside)
 
     @contextmanager
     def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, Footer]]:
@@ -298,7 +309,7 @@ class TableFiles:
         """Open a file. Raises FileChangedError if it was changed since its footer was read."""
         path = self.paths[ordinal]
         aside = self._aside.get(ordinal)
-        if aside is not None and self.kept(ordinal) is not None:
+        if aside is not None and self.kept(ordinal) is not None and _is_same(aside):
             with located(path=path):
                 yield aside
             return
@@ -405,7 +416,11 @@ class TableFiles:
             with ExitStack() as stack:
                 file = stack.enter_context(self._open(path))
                 footer = self._footer_of(file)
-                if file.holds(file.size - 1, 1) and self._takes_aside():
+                if file.descriptor is not None:
+                    if self._forgets and _OPEN.acquire(blocking=False):
+                        self._aside[ordinal] = file
+                        stack.pop_all()
+                elif file.holds(file.size - 1, 1) and self._takes_aside():
                     file.set_aside()
                     self._aside[ordinal] = self._ends[path] = file
                     stack.pop_all()
@@ -415,6 +430,24 @@ class TableFiles:
         """Return whether there is room for the end of one more object, which is counted then."""
         has_room = len(self._aside) < self._most_aside
         return has_room and (self._forgets or self.memory.take(END))
+
+
+def _is_same(file: InputFile) -> bool:
+    """Return whether a local file that is open is still the one at its path."""
+    return file.descriptor is None or identity_at(file.location) == file.identity
+
+
+def _close_local(files: dict[int, InputFile]) -> None:
+    for ordinal, file in tuple(files.items()):
+        if file.descriptor is not None:
+            del files[ordinal]
+            _close(file)
+
+
+def _close(file: InputFile) -> None:
+    if file.descriptor is not None:
+        _OPEN.release()
+    file.close()
 
 
 def _note_hidden(footer: Footer, found: Mapping[str, set[Member]]) -> None:

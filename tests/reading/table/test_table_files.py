@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import (
     FileChangedError,
     FormatError,
@@ -18,6 +22,7 @@ from secure_bloom.errors import (
     PolicyError,
     SecureBloomError,
 )
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.reading.table import table_files
 from secure_bloom.reading.table.table_files import TableFiles
 from testing.surgery import flip
@@ -316,3 +321,71 @@ def test_an_error_of_who_looks_at_a_file_gets_its_path(tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught, table(tmp_path).opened(2):
         raise FormatError("damaged", row_group=3)
     assert (caught.value.path, caught.value.row_group) == (str(paths[2]), 3)
+
+
+# --- Files that stay open from the footer to the plan ---
+
+
+@pytest.fixture
+def _collected() -> None:
+    """Files that errors of earlier tests still hold are closed."""
+    gc.collect()
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.usefixtures("_collected")
+def test_a_read_opens_a_file_once_for_its_footer_and_its_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths, names, real = lake(tmp_path), list[str](), os.open
+
+    def noted(path: Any, *args: Any, **options: Any) -> int:
+        names.append(str(path))
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", noted)
+    before = descriptors()
+    rows = sb.read_table(paths, where=[("email", "=", "user1x@example.com")], keys=KEYRING)
+    assert rows.num_rows == 0
+    assert sorted(name for name in names if name.endswith(".parquet")) == sorted(map(str, paths))
+    assert descriptors() == before
+
+
+@pytest.mark.usefixtures("_collected")
+@pytest.mark.parametrize("left", [0, 5])
+def test_reads_keep_a_bounded_number_of_files_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    monkeypatch.setattr(table_files, "_OPEN", threading.BoundedSemaphore(5))
+    for _ in range(5 - left):
+        table_files._OPEN.acquire()
+    paths, before = lake(tmp_path), descriptors()
+    files = table(*paths)
+    assert descriptors() == before + left
+    table(*paths)
+    assert descriptors() == before + left
+    assert [
+        footer.path for n in range(FILES) for _, footer in [opened_once(files, n)]
+    ] == files.paths
+    # A read that ends before all files are planned closes the others too.
+    files.forget(0)
+    files.close()
+    assert descriptors() == before
+
+
+def opened_once(files: TableFiles, ordinal: int) -> tuple[object, Footer]:
+    with files.opened(ordinal) as (file, footer):
+        return file, footer
+
+
+@pytest.mark.usefixtures("_collected")
+@pytest.mark.parametrize("where", [[("nothing", "=", 1)], EMAIL])
+def test_a_read_that_fails_leaves_no_file_open(tmp_path: Path, where: Any) -> None:
+    paths = lake(tmp_path)
+    before = descriptors()
+    with pytest.raises(SecureBloomError) as caught:
+        sb.read_table(paths, where=where, keys=Keyring(master_keys={}))
+    assert descriptors() == before, caught
