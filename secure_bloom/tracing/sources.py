@@ -120,7 +120,7 @@ def parts_of(file: BinaryIO, opened: Opened, place: str = "", depth: int = 0) ->
     try:
         openers = list(_openers(file, head))
         if openers and depth >= DEEPEST:
-            raise UnreadError(f"a container that is more than {DEEPEST} deep inside others")
+            raise UnreadError(f"a container inside more than {DEEPEST} others")
     except UnreadError as error:
         opened.missed(place, error)
         return
