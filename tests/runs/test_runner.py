@@ -8,8 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +21,11 @@ from secure_bloom.running.ordered_pool import AT_ONCE
 from testing.project import ROOT
 from testing.surgery import filter_of
 from testing.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
+from testing.waiting import eventually
 from tests.adding.worker_kms import DeadlyKms, LockedKms, WorkerKms
 
 #: Far longer than anything here takes: a test that would hang fails.
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 NEEDS_PROC = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="the system has no /proc"
 )
@@ -55,13 +54,6 @@ def _told(report: AddReport, folder: Path) -> list[FileAddReport]:
         )
         for file in report.files
     ]
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +202,7 @@ def waiting_run(tmp_path: Path) -> Any:
         start_new_session=True,
         text=True,
     )
-    _until(lambda: len(list(tmp_path.glob("*.seen"))) == 2 or run.poll() is not None)
+    assert eventually(lambda: len(list(tmp_path.glob("*.seen"))) == 2 or run.poll() is not None)
     yield run, lake
     (tmp_path / "go").touch()
     with contextlib.suppress(ProcessLookupError):
@@ -252,10 +244,10 @@ def test_when_a_run_ends_its_workers_finish_their_files_and_end(
     # yet keeps the sockets of a killed process open, although none is listed any more.
     if blow is signal.SIGKILL:
         run.wait(timeout=_PATIENCE)
-    _until(lambda: not talks & _sockets(run.pid))
+    assert eventually(lambda: not talks & _sockets(run.pid))
     (tmp_path / "go").touch()
     _, said = run.communicate(timeout=_PATIENCE)
-    _until(lambda: not any(map(_is_alive, workers)))
+    assert eventually(lambda: not any(map(_is_alive, workers)))
     if blow is signal.SIGINT:
         assert run.returncode == 130
         assert said.strip().count("\n") == 0

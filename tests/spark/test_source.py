@@ -652,7 +652,7 @@ class TestOptions:
         # What Spark asks the source for is checked, too.
         with pytest.raises(Exception, match=r"key is missing(?s:.*)ask without this condition"):
             ours(spark, table, missingKeys="null", **asked).where("email = '7@x'").collect()
-        with pytest.raises(Exception, match=r"(?s)left out.*option\(.missingKeys., .null.\)"):
+        with pytest.raises(Exception, match=r"(?s)leaves it out.*option\(.missingKeys., .null.\)"):
             ours(spark, table, missingKeys="drop", columns="email", **asked).collect()
 
     @pytest.mark.parametrize(
