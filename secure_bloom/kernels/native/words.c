@@ -267,8 +267,8 @@ int64_t find_words(Arguments *in) {
     Waiting waiting = {.count = 0};
     for (size_t zeros = 0, next; i < count; zeros = next, i += zeros == 0) {
         size_t start = atoms[i].start + zeros, stop = zeros ? start : atoms[i + 1].start;
-        for (next = 0; start + next < stop && folded[start + next] == '0';) next++;
-        if (start + next >= stop || !is_digit(folded[start + next])) next = 0;
+        for (next = 0; folded[start + next] == '0' && start + next < stop;) next++;
+        if (next > 0 && (start + next >= stop || !is_digit(folded[start + next]))) next = 0;
         if (!in->numbers[0] && text.done - start <= LONGEST) break;
         if (room - found < LONGEST + WAITING) break;
         if (!has_bit(heads, head_bit(folded + start))) continue;
