@@ -478,6 +478,20 @@ def test_what_is_counted_is_what_is_kept_whatever_threads_do(
             assert "KiB of filters" in filters
 
 
+def test_a_file_that_is_replaced_often_leaves_nothing(tmp_path: Path) -> None:
+    for part in range(2):
+        write(tmp_path / f"{part}.parquet", customers(ROWS, part), Mode.PLAIN, row_group_size=GROUP)
+    with sb.open_table(tmp_path) as table:
+        for _ in range(5):
+            shutil.copy(tmp_path / "0.parquet", tmp_path / "0.new")
+            (tmp_path / "0.new").rename(tmp_path / "0.parquet")
+            table.refresh()
+            table.read(WHERE)
+        with sb.open_table(tmp_path) as anew:
+            anew.read(WHERE)
+            assert repr(table) == repr(anew)
+
+
 def test_a_refresh_that_fails_leaves_the_count(lake: Path, table: sb.Table) -> None:
     table.read(WHERE)
     before = repr(table)

@@ -122,6 +122,12 @@ class Segment(ColumnChunks):
         files, row_groups = places_of(self.codes)
         files = ordinals[files]
         left = files >= 0
+        # Else the texts of each file that was ever replaced would stay.
+        plain, fields = (
+            (self.plain, self.fields)
+            if left.all()
+            else _with_own_texts(self.plain, self.fields[left])
+        )
         content, bounds = _packed(self.content, self.bounds[left])
         return replace(
             self,
@@ -131,7 +137,8 @@ class Segment(ColumnChunks):
                 ordinals[file]: it for file, it in self.ciphers.items() if ordinals[file] >= 0
             },
             rows=self.rows[left],
-            fields=self.fields[left],
+            plain=plain,
+            fields=fields,
             content=self.content if left.all() else content,
             used=self.used if left.all() else len(content),
             bounds=self.bounds if left.all() else bounds,
@@ -425,6 +432,13 @@ def _texts_of(fields: Numbers) -> Numbers:
     return np.column_stack([starts, texts.max(axis=1)])
 
 
+def _with_own_texts(plain: bytes, fields: Numbers) -> tuple[bytes, Numbers]:
+    """Return the texts of these chunks alone, one after the other, and the fields with them."""
+    texts = _texts_of(fields)
+    own = [plain[start:end] for start, end in texts.tolist()]
+    return b"".join(own), _shifted(fields, bounds_of(own)[:-1] - texts[:, 0])
+
+
 def _segment(file: int, footer: Footer, ordinal: int) -> Segment | None:
     """Return all that is kept of a column in a file but its filters; None for unusual chunks."""
     chunks = _chunks_of(file, footer, ordinal)
@@ -433,9 +447,7 @@ def _segment(file: int, footer: Footer, ordinal: int) -> Segment | None:
     fields = chunks.fields.copy()
     # A dictionary may be smaller than a filter, but the filter stays in memory.
     fields[:, layout.DICTIONARY_PAGE_OFFSET] = 0
-    texts = _texts_of(fields)
-    plain = [chunks.plain[start:end] for start, end in texts.tolist()]
-    moved = bounds_of(plain)[:-1] - texts[:, 0]
+    plain, fields = _with_own_texts(chunks.plain, fields)
     states = np.where(chunks.filters[:, 0] < 0, _NO_FILTER, _NOT_LOADED)
     return Segment(
         codes=chunks.codes,
@@ -443,7 +455,7 @@ def _segment(file: int, footer: Footer, ordinal: int) -> Segment | None:
         ciphers=chunks.ciphers,
         rows=chunks.rows,
         has_order=chunks.has_order,
-        plain=b"".join(plain),
-        fields=_shifted(fields, moved),
+        plain=plain,
+        fields=fields,
         bounds=np.column_stack([states, states]),
     )
