@@ -21,6 +21,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import (
     FileChangedError,
+    MissingPathError,
     SecureBloomError,
     UnfinishedWriteError,
 )
@@ -31,13 +32,12 @@ from secure_bloom.lakes.iceberg.replacing_snapshot import Changes, SnapshotWrite
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.dispatch import remove_file
 
+#: Exceptions of a catalog that does not have the table.
+_GONE: Final = frozenset({"NoSuchTableError", "NoSuchIcebergTableError", "NoSuchNamespaceError"})
 #: Exceptions of a catalog that refuses a commit for good.
-_REFUSALS: Final = frozenset(
+_REFUSALS: Final = _GONE | frozenset(
     {
         "AccessDeniedError",
-        "NoSuchTableError",
-        "NoSuchIcebergTableError",
-        "NoSuchNamespaceError",
         "ForbiddenError",
         "UnauthorizedError",
         "AuthorizationExpiredError",
@@ -194,8 +194,10 @@ class _Attempts:
         try:
             found = self._found_within(waits)
         except SecureBloomError as exc:
-            # Another table has the name now, so the attempt's requirements never hold again.
-            if isinstance(exc, FileChangedError) and (is_refused or may_repeat):
+            # Without the table, or with another one of its name, the attempt never counts.  That it
+            # is gone must be the answer to the attempt too: some catalogs hide what they deny.
+            is_gone = isinstance(exc, MissingPathError) and (may_repeat or name in _GONE)
+            if is_gone or (isinstance(exc, FileChangedError) and (is_refused or may_repeat)):
                 self._give_up()
             raise
         if found is not None:
