@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: One row per finding.
 FINDINGS_SCHEMA = (
     "id string, severity string, path string, row_group int, column string, message string, "
-    "fix string, ignored boolean, causes array<string>"
+    "fix string, ignored boolean, causes array<string>, table string"
 )
 _FIELDS = [field.split()[0] for field in FINDINGS_SCHEMA.split(", ")]
 
