@@ -12,9 +12,10 @@ import functools
 import os
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.rules.key_rules import COLUMN_WRONG_KEY, FOOTER_WRONG_KEY, KEY_RETIRED
 from secure_bloom.calling.close_names import near_file
 from secure_bloom.errors import PolicyError, SecureBloomError, located, refused_by_system
 from secure_bloom.running.bounded_documents import parsed_json, read_bounded
@@ -23,6 +24,8 @@ from secure_bloom.storage.paths import is_object_uri, join, local_path, object_u
 #: A finding by its id, place, row group, column and table of the policy, and one about none of
 #: them by its message. The wording of others may change with a version.
 KnownFinding: TypeAlias = tuple[str | int | None, ...]
+#: Findings that are others if another key is found. Only their messages name it.
+_BY_KEY: Final = frozenset(it.id for it in (COLUMN_WRONG_KEY, FOOTER_WRONG_KEY, KEY_RETIRED))
 _NAME = "the baseline"
 
 
@@ -82,5 +85,5 @@ def _known(entry: Any) -> KnownFinding:
     if not all(isinstance(it, str | int | None) for it in found):
         raise PolicyError("the baseline is not a report of an audit: a finding has other fields")
     name, path, row_group, column, table, message = found
-    is_placed = path is not None or column is not None
+    is_placed = (path is not None or column is not None) and name not in _BY_KEY
     return name, _place(path), row_group, column, table, None if is_placed else message

@@ -274,7 +274,8 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
         print_table(["master key", "version", "files>", "policy"], rows)
     for name in report.unused:
         others = "older files of the table" if report.live_only else "copies that readers skip"
-        print_line(f"{legible(name)}: nothing depends on it; {others} were not looked at")
+        not_seen = f"{others} were not looked at: secure-bloom audit finds them"
+        print_line(f"{legible(name)}: nothing depends on it; {not_seen}")
     for unknown in report.unknown:
         name = legible(unknown.master_key)
         print_note(f"neither files nor policy nor keyring know the name {name}", err=True)

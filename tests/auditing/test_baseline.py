@@ -170,3 +170,26 @@ def test_numbers_of_runs_for_prometheus(lake: Path) -> None:
     assert "secure_bloom_add_seconds 0." in text
     run("audit", lake, "--policy", policy, "--metrics", metrics)
     assert "\nsecure_bloom_audit_filters 1\n" in metrics.read_text()
+
+
+def test_another_wrong_key_of_a_column_is_new(tmp_path: Path) -> None:
+    policies = {name: tmp_path / f"{name}.toml" for name in ("first", "second", "wanted")}
+    for name, path in policies.items():
+        key = {"first": "k_a", "second": "k_b", "wanted": "k_pii"}[name]
+        path.write_text(
+            '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[footer]\nkey = "k_footer"\n'
+            f'[columns.email]\nkey = "{key}"\n'
+        )
+    keys = ("k_footer", "k_pii", "k_a", "k_b")
+    assert run("keys", "new", tmp_path / "keyring.json", *keys).returncode == 0
+    table, last = tmp_path / "lake", tmp_path / "last.json"
+    table.mkdir()
+    found = []
+    for name in ("first", "second"):
+        pq.write_table(pa.table({"email": ["x"]}), table / "0.parquet")
+        assert not sb.reencrypt(table, policy=policies[name]).failed
+        report = sb.audit(table, policy=policies["wanted"], baseline=last if found else None)
+        found.append([it.id for it in report.findings])
+        last.write_text(report.to_json())
+        assert not sb.audit(table, policy=policies["wanted"], baseline=last).findings
+    assert found == [["column-wrong-key"]] * 2

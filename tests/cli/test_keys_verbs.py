@@ -148,7 +148,10 @@ class TestUsed:
         code, shown, _ = self.used(capsys, tmp_path / "t", *keys)
         assert (code, shown) == (
             0,
-            "k_none: nothing depends on it; copies that readers skip were not looked at\n",
+            (
+                "k_none: nothing depends on it; copies that readers skip were not looked at: "
+                "secure-bloom audit finds them\n"
+            ),
         )
         document = json.loads(self.used(capsys, tmp_path / "t", *keys, "--json")[1])
         assert (document["unused"], document["live_only"]) == (["k_none"], False)

@@ -19,7 +19,7 @@ def test_no_report_replaces_a_part_of_a_log(tmp_path: Path) -> None:
     commit = tmp_path / "_delta_log" / "0.json"
     commit.parent.mkdir()
     commit.write_text("{}")
-    with pytest.raises(PolicyError, match="no report"):
+    with pytest.raises(PolicyError, match="not a report"):
         require_report_file(commit)
     require_report_file(tmp_path / "new.json")
     require_report_file(None)
