@@ -47,7 +47,7 @@ demo: $(VENV)/.installed-spark install-java  ## The main job, end to end, on Spa
 	@$(BIN)/secure-bloom demo
 
 # mypy uses one core, and the first tests wait for a JVM: side by side.
-test: $(VENV)/.installed-dev java  ## Style, types and tests (about 6 minutes on 2 cores)
+test: $(VENV)/.installed-dev java  ## Style, types and tests (less than 10 minutes on 2 cores)
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
 
 pytest: $(VENV)/.installed-dev java

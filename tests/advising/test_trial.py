@@ -42,7 +42,7 @@ def test_what_lookups_read_and_filters_add_is_told_before(name: str, tmp_path: P
 
 @pytest.mark.parametrize(
     ("most_files", "most_bytes"),
-    [pytest.param(10, 10**9, marks=pytest.mark.slow), (6, 200_000)],
+    [pytest.param(10, 10**9, marks=pytest.mark.slow), (24, 1_600_000)],
 )
 def test_a_part_of_a_table_tells_of_the_whole(
     most_files: int, most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
