@@ -85,6 +85,18 @@ def test_what_filters_let_pass_is_left(tmp_path: Path) -> None:
     assert report.skipped == {"values": ROWS // GROUP}
 
 
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM])
+def test_no_page_of_another_column_is_opened_for_what_is_left(tmp_path: Path, mode: Mode) -> None:
+    path = lake(tmp_path, mode, use_dictionary=False)
+    with opened(path) as it:
+        ibans = [chunk_extent(it.chunk(group, "iban")) for group in range(ROWS // GROUP)]
+    for start, length in ibans:
+        flip(path, start + length - 5)
+    assert sb.read_table(path, where=[("email", "in", ABSENT)], keys=KEYRING).num_rows == 0
+    with pytest.raises(IntegrityError, match="iban"):
+        sb.read_table(path, where=[("email", "=", PRESENT)], keys=KEYRING)
+
+
 def test_no_arrow_array_is_made_of_what_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
