@@ -53,7 +53,7 @@ def written_words(
 
 
 class _Written(WordIndex):
-    """A stand-in for an index, which collects the words that it is asked for."""
+    """An index without entries. It collects the words that it is asked for."""
 
     def __init__(self) -> None:
         super().__init__((), ())
