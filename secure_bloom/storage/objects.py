@@ -50,6 +50,8 @@ _AHEAD = 8 * 1024 * 1024
 _WHOLE = 5 * 1024 * 1024
 #: A request of its own costs more than to fetch this many bytes for nothing.
 _GAP = 64 * 1024
+#: Attempts to open an object that another program replaces meanwhile.
+_TRIES = 5
 #: Name of the metadata with the time of writing, if the store gives it when an object is opened.
 _WRITTEN = "Last-Modified"
 
@@ -155,7 +157,7 @@ class ObjectFile(InputFile):
         filesystem, key = arrow_location(sibling)
         with store_errors(sibling):
             try:
-                with filesystem.open_input_file(key) as file:
+                with _opened(filesystem, key) as file:
                     data: bytes = file.read(limit)
             except FileNotFoundError:
                 return None
@@ -322,7 +324,7 @@ def _connect_granted(server: str, settings: S3Settings, bucket: str) -> fs.FileS
 def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tuple[object, ...]]:
     """Return the opened object and its identity; from S3 in one request."""
     try:
-        file = filesystem.open_input_file(key)
+        file = _opened(filesystem, key)
     except OSError:
         _refuse_folder(filesystem.get_file_info(key))
         raise
@@ -338,6 +340,19 @@ def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tupl
     marks = tuple(metadata.get(name) for name in _WRITE_MARKS)
     # No inode: the first part of an identity is what only one machine knows.
     return file, (None, file.size(), written, *marks)
+
+
+def _opened(filesystem: fs.FileSystem, key: str) -> pyarrow.NativeFile:
+    """Return the opened object. Raises FileChangedError if other programs replace it all the time.
+
+    Google Cloud Storage is asked for the generation and then for its bytes.  After a write between
+    the two requests, pyarrow returns a closed file.
+    """
+    for _ in range(_TRIES):
+        file = filesystem.open_input_file(key)
+        if not file.closed:
+            return file
+    raise FileChangedError("the object was replaced at each attempt to open it")
 
 
 def _refuse_folder(info: fs.FileInfo) -> None:

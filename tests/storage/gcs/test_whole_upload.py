@@ -84,6 +84,23 @@ def test_the_store_gets_the_sum_of_all_bytes_before_the_object_is_visible(
         assert behind.objects() == {KEY: LARGE * 2}
 
 
+def test_an_object_that_is_replaced_while_it_is_opened_is_opened_again(
+    container: GoogleBucket,
+) -> None:
+    """Between two requests of pyarrow the generation that it asks for is gone."""
+    container.put(KEY, SMALL)
+    with store_proxy(container.port) as proxy:
+        uri = container.uri(KEY).replace(container.port, proxy.port)
+        gone = {"status": 404, "only": "alt=media"}
+        proxy.tell(fail=gone)
+        with open_input(uri) as file:
+            assert file.all_bytes() == SMALL
+        proxy.tell(fail=gone | {"from_then_on": True})
+        with pytest.raises(FileChangedError, match="replaced") as caught:
+            open_input(uri)
+    assert caught.value.path == uri
+
+
 @pytest.mark.parametrize("size", [2 * CHUNK, 2 * CHUNK + 5])
 def test_whole_requests_are_checked_too(container: GoogleBucket, tmp_path: Path, size: int) -> None:
     content = b"0123456789abcdef" * (size // 16) + b"01234"[: size % 16]
