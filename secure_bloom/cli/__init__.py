@@ -1,7 +1,10 @@
 """The command line: parse, call one library function, print.
 
     verbs               all verbs; the module of a verb is imported when the verb is used
-    shared_arguments    options that verbs share, texts of columns, keys
+    shared_arguments    options that verbs share, and the keys and the policy that they name
+    default_files       the policy and the keyring where no option names them
+    inputs              texts that others must not see, from a file or stdin
+    column_settings     the texts of `--column`
     add_verb, ...       a module for each verb: its options, the call, what it prints
     terminal_tables     tables and names on a terminal; `row_formats` for rows
     exit_codes          the end of a verb: its report, failed files, the exit code

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from secure_bloom.cli.column_settings import parse_columns
 from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome, report_lost
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.runnable_hints import with_runnable_hints
@@ -18,7 +19,6 @@ from secure_bloom.cli.shared_arguments import (
     load_keys,
     load_policy,
     metrics_option,
-    parse_columns,
     policy_option,
     with_common_options,
     with_jobs_option,

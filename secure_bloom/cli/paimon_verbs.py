@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from secure_bloom.cli.column_settings import Setting, parse_settings
 from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome, verdict_code
 from secure_bloom.cli.shared_arguments import (
     JSON,
     AccessOptions,
-    Setting,
-    parse_settings,
     with_access_to_read,
     with_common_options,
     with_jobs_option,

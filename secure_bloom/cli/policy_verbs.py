@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.shared_arguments import JSON, keyring_option, load_keys, read_text
+from secure_bloom.cli.inputs import read_text
+from secure_bloom.cli.shared_arguments import JSON, keyring_option, load_keys
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import print_line, print_note, say, with_verbosity
 from secure_bloom.encryption.access import Access

@@ -14,10 +14,9 @@ import click
 from secure_bloom.api.probe import probe
 from secure_bloom.bloom.verdicts import ProbeReport, Verdict
 from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
+from secure_bloom.cli.inputs import read_lines, read_text
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
-    read_lines,
-    read_text,
     with_access_to_read,
     with_common_options,
     with_table_version,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from secure_bloom.cli.inputs import read_parameters, read_text
 from secure_bloom.cli.row_formats import (
     TABLE_ROWS,
     format_of,
@@ -24,8 +25,6 @@ from secure_bloom.cli.row_formats import (
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     print_hidden,
-    read_parameters,
-    read_text,
     with_access_to_read,
     with_common_options,
     with_missing_keys,

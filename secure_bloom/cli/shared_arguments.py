@@ -1,120 +1,34 @@
-"""Arguments that verbs share: options, the texts of columns, keys.
-
-Texts that others must not see come from a file or from standard input.
-
-SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING name files to use by default.  Otherwise the nearest
-``secure-bloom.toml``, or ``pyproject.toml`` with a table ``[tool.secure-bloom]``, in the current
-folder or above it names them. Its paths are relative to its own folder:
-
-    policy = "keys/policy.toml"
-    keyring = "keys/dev-keyring.json"
-"""
+"""Options that verbs share, and what a verb gets of them: keys, the policy, settings of stores."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
-import stat
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from secure_bloom.calling.close_names import near_file
-from secure_bloom.calling.options import BloomFilterOptions, MissingKeys
+from secure_bloom.calling.options import MissingKeys
+from secure_bloom.cli.default_files import default_keyring, default_policy
+from secure_bloom.cli.inputs import read_text
 from secure_bloom.cli.verbosity import SUMMARY, VERBOSE, print_note, with_verbosity
 from secure_bloom.encryption.kms import Keyring
-from secure_bloom.errors import PolicyError, refused_by_system
-from secure_bloom.reports.text import legible, shell_word
-from secure_bloom.running.bounded_documents import parsed_json, parsed_toml, read_bounded
+from secure_bloom.errors import PolicyError
+from secure_bloom.reports.text import legible
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
-
-
-def read_lines(source: str) -> list[str]:
-    """Return the lines of a file, or of stdin for ``-``, without empty ones."""
-    return [line for line in read_text(source).splitlines() if line]
-
-
-def read_parameters(source: str) -> dict[str, object]:
-    """Return the values of a condition's parameters: one JSON object, from a file or from stdin.
-
-    Numbers keep their digits, and cannot be values of a column of texts.  Raises PolicyError, which
-    quotes nothing, for invalid JSON.
-    """
-    from secure_bloom.predicates.tree import Numeral
-
-    try:
-        found = parsed_json(
-            read_text(source), "the parameters", parse_float=Numeral, parse_int=Numeral
-        )
-    except (ValueError, RecursionError):
-        # The cause is left out: its text holds what the file does.
-        raise PolicyError("the parameters are not JSON", path=source) from None
-    if not isinstance(found, dict):
-        raise PolicyError(
-            "the parameters are not a JSON object",
-            hint='write {"email": "a@example.com"}',
-            path=source,
-        )
-    return found
-
-
-#: What the content of a file has, and hardly a path.
-_DATA: Final = re.compile(r"[{}'\"<>@\n]|\s=|=\s")
-
-
-def read_text(source: str) -> str:
-    """Return the text of a file, or of stdin for ``-``."""
-    try:
-        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        return raw.decode("utf-8-sig")
-    except OSError as exc:
-        if _DATA.search(source):
-            # The cause is left out: its text quotes what may be a value.
-            raise PolicyError(
-                "a file was wanted, and its content was given",
-                hint="write it into a file and give the file's path, or - and the content on stdin",
-            ) from None
-        hint = near_file(Path(source))
-        what = f"cannot be read: {exc.strerror}"
-        raise refused_by_system(exc, what, hint=hint, path=source) from exc
-    except UnicodeDecodeError:
-        where = "standard input" if source == "-" else source
-        raise PolicyError("is not UTF-8 text", path=where) from None
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-
-
-_FILE, _PROJECT = "secure-bloom.toml", "pyproject.toml"
-
-
-#: Word of the file -> its variable in the environment.
-_VARIABLES: Final = {"policy": "SECURE_BLOOM_POLICY", "keyring": "SECURE_BLOOM_KEYRING"}
-
-
-def default_policy() -> str | None:
-    """Return the path of the default policy, or None."""
-    return _default("policy")
-
-
-def default_keyring() -> str | None:
-    """Return the path of the default keyring, or None."""
-    return _default("keyring")
-
-
-def _default(word: str) -> str | None:
-    return os.environ.get(_VARIABLES[word]) or _file_defaults().get(word)
 
 
 def policy_option(text: str, *, required: bool = False) -> Callable[[F], F]:
@@ -431,82 +345,6 @@ def _with_access(function: Callable[..., int]) -> Callable[..., int]:
     return call
 
 
-def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | None:
-    """Return the columns of several ``NAME[:fpp=F][:max_bytes=N]``, or None if there are none."""
-    settings = {"fpp": Setting(float, "0.01"), "max_bytes": Setting(int, "65536")}
-    return parse_settings(texts, settings, BloomFilterOptions) or None
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting of a column: how its text is read, and a value as an example."""
-
-    read: Callable[[str], float]
-    example: str
-
-    @property
-    def wanted(self) -> str:
-        """A description of valid texts."""
-        return "a whole number" if self.read is int else "a number"
-
-
-def parse_settings(
-    texts: tuple[str, ...], settings: Mapping[str, Setting], make: Callable[..., T]
-) -> dict[str, T]:
-    """Return the options of each column, from several ``NAME[:setting=number]...``.
-
-    ``make`` is called with the settings of a column.
-    """
-    columns: dict[str, T] = {}
-    for text in texts:
-        name, given = _parse_column(text, settings)
-        example = f"write --column {shell_word(_with_examples(name, settings, given))}"
-        if not name:
-            raise PolicyError(
-                f"--column {shell_word(text)} names no column", hint="write --column NAME"
-            )
-        if name in columns:
-            raise PolicyError(
-                f"--column {name} is given twice",
-                hint="name it once, with all its settings: "
-                f"--column {shell_word(_with_examples(name, settings, settings))}",
-            )
-        try:
-            columns[name] = make(
-                **{key: _number(key, value, settings[key]) for key, value in given.items()}
-            )
-        except PolicyError as error:
-            raise PolicyError(f"--column {text}: {error.message}", hint=example) from None
-    return columns
-
-
-def _with_examples(name: str, settings: Mapping[str, Setting], chosen: Iterable[str]) -> str:
-    """Return a column and its settings as they are written, with values as an example."""
-    return "".join([name, *(f":{key}={settings[key].example}" for key in chosen)])
-
-
-def _number(key: str, value: str, setting: Setting) -> float:
-    try:
-        return setting.read(value)
-    except ValueError:
-        raise PolicyError(f"{key} is {value!r}, wanted {setting.wanted}") from None
-
-
-def _parse_column(text: str, settings: Mapping[str, Setting]) -> tuple[str, dict[str, str]]:
-    # Read settings from the end, because a name may hold colons itself.
-    name, options = text, dict[str, str]()
-    while ":" in name and "=" in name.rpartition(":")[2]:
-        name, _, setting = name.rpartition(":")
-        key, _, value = setting.partition("=")
-        if key not in settings:
-            raise PolicyError(
-                f"--column {text}: {key} is not an option, wanted {' or '.join(settings)}",
-                hint=f"write --column {shell_word(_with_examples(name, settings, settings))}",
-            )
-        options = {key: value, **options}
-    return name, options
-
-
 def load_keys(keyring: Path | None) -> Keyring | None:
     """Return the keys of the named keyring, if any."""
     return None if keyring is None else Keyring.load(keyring)
@@ -527,66 +365,3 @@ def load_policy(path: Path | None) -> KeyPolicy | None:
     from secure_bloom.encryption.policy import KeyPolicy
 
     return KeyPolicy.load(path)
-
-
-def _file_defaults() -> dict[str, str]:
-    """Return word -> path from the nearest file. Raises PolicyError if it has other words."""
-    try:
-        here = Path.cwd()
-    except FileNotFoundError:
-        # The current folder was removed: nothing is above it.
-        return {}
-    for folder in (here, *here.parents):
-        for name in (_FILE, _PROJECT):
-            table = _table(folder / name)
-            if table is not None:
-                return dict(_paths(folder / name, table))
-    return {}
-
-
-def _table(path: Path) -> dict[str, Any] | None:
-    """Return the table in a file, or None.
-
-    A file that others than its user may have put there does not count: a policy may name code to
-    load, and anybody may leave a file in a shared folder.
-    """
-    try:
-        if not all(map(_is_of_user, (path.lstat(), path.stat(), path.parent.stat()))):
-            return None
-        with path.open("rb") as file:
-            text = read_bounded(file, "the file").decode()
-        document = parsed_toml(text, "the file")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as exc:
-        raise refused_by_system(exc, f"cannot be read: {exc.strerror}", path=str(path)) from exc
-    except ValueError as exc:
-        if path.name == _PROJECT:
-            # Another program's file: whether it is TOML is not for us to say.
-            return None
-        raise PolicyError(f"is not TOML: {exc}", path=str(path)) from exc
-    table = document if path.name == _FILE else document.get("tool", {}).get("secure-bloom")
-    return table if isinstance(table, dict) else None
-
-
-def _is_of_user(status: os.stat_result) -> bool:
-    """Return whether only the user and root can have written this file, link or folder.
-
-    For a link, both the link and its target count.  In a folder where everybody may write, somebody
-    else may have linked a file of the user, and its paths would start at that folder.
-    """
-    if not hasattr(os, "geteuid"):
-        return True
-    everybody_writes = not stat.S_ISLNK(status.st_mode) and status.st_mode & stat.S_IWOTH
-    return status.st_uid in (0, os.geteuid()) and not everybody_writes
-
-
-def _paths(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for word, value in table.items():
-        if word not in _VARIABLES:
-            hint = f"there are {' and '.join(_VARIABLES)}, at the top of {_FILE}"
-            raise PolicyError(f"there is no default {word}", hint=hint, path=str(path))
-        if not isinstance(value, str):
-            hint = f'write {word} = "FILE"'
-            raise PolicyError(f"{word} is not a text, wanted a path", hint=hint, path=str(path))
-        yield word, str(path.parent / value)

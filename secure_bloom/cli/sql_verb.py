@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from secure_bloom.cli.inputs import read_parameters, read_text
 from secure_bloom.cli.row_formats import (
     TABLE_ROWS,
     format_of,
@@ -20,8 +21,6 @@ from secure_bloom.cli.row_formats import (
 from secure_bloom.cli.shared_arguments import (
     TablesAccess,
     print_hidden,
-    read_parameters,
-    read_text,
     with_access_to_tables,
     with_missing_keys,
 )

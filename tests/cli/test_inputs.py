@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.cli.shared_arguments import read_lines, read_parameters, read_text
+from secure_bloom.cli.inputs import read_lines, read_parameters, read_text
 from secure_bloom.errors import MissingPathError, PolicyError
 from testing.command_line import run
 from tests.cli.conftest import assert_error
@@ -104,3 +104,24 @@ def test_a_plan_reads_no_row(table: Path) -> None:
     assert planned["rows"] is None
     assert planned["explain"]["row_groups_read"] == 1
     assert_error(run("read", table, "--plan-only"), "--explain")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"email": "a@secret.example"}', "email = 'secret'", "a@secret.example", "secret\nsecret"],
+)
+def test_content_in_place_of_a_file_is_not_quoted(content: str) -> None:
+    with pytest.raises(PolicyError, match="its content was given") as caught:
+        read_text(content)
+    assert "secret" not in f"{caught.value}{caught.value.hint}"
+    assert caught.value.__suppress_context__
+
+
+def test_a_file_that_is_not_there_has_its_neighbours_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wanted.json").touch()
+    with pytest.raises(PolicyError) as caught:
+        read_text("wnted.json")
+    assert "did you mean wanted.json" in str(caught.value.hint)

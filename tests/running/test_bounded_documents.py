@@ -18,7 +18,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.checks import table_logs
 from secure_bloom.auditing.checks.writer_schemas import texts_inside
-from secure_bloom.cli import audit_verb, shared_arguments
+from secure_bloom.cli import audit_verb, default_files, inputs
 from secure_bloom.lakes.delta import history, log_bounds, table_run
 from secure_bloom.lakes.delta.actions import PHYSICAL_NAME
 from secure_bloom.running.bounded_documents import parsed_json, parsed_toml, read_bounded
@@ -181,9 +181,9 @@ def _schemas() -> Iterator[dict[str, Any]]:
 
 #: Each document that others may have written, and a reader of it.
 _READERS: dict[str, Callable[[Path], object]] = {
-    "secure-bloom.toml": _of_a_file(shared_arguments._table, _TOML["tables"]),
-    "secure-bloom.toml, values": _of_a_file(shared_arguments._table, _TOML["values"]),
-    "parameters": _of_a_file(lambda path: shared_arguments.read_parameters(str(path)), _LISTS),
+    "secure-bloom.toml": _of_a_file(default_files._table, _TOML["tables"]),
+    "secure-bloom.toml, values": _of_a_file(default_files._table, _TOML["values"]),
+    "parameters": _of_a_file(lambda path: inputs.read_parameters(str(path)), _LISTS),
     "checksum file of a version": _of_a_file(
         lambda path: list(history._checksum_actions(str(path))), _LISTS
     ),
