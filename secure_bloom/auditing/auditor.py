@@ -141,6 +141,8 @@ def conclude(
         searched = traced_values.SearchedNames(names, policy, words)
         traced.append(searched.trace(plan.roots))
         found += traced_values.confirmed_findings(traced, words)
+        found += traced_values.partly_searched(words)
+        found += traced_values.not_searched(words)
         mask = PathMask(policy, searched.has_value)
         leaks = traced_values.leak_search(traced, words, mask.path)
     left_out = len(plan.listed) - len(plan.files)

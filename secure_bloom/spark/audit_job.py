@@ -7,6 +7,7 @@ policy and the names of files, and ask the policy's KMS themselves.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,7 +83,8 @@ def audit(
         check_values: Read the first page of each column chunk that has a filter, and look its
             values up in the filter.  Search all files for values of sensitive columns: executors
             search the files of tables, and the driver the other files and all names.  The driver
-            and each Python worker read the values of sensitive columns once.
+            and each Python worker read the values of sensitive columns once.  Of a column that does
+            not fit into memory, the driver and each task read them twice more.
         strict: A column that no rule of the policy names is a finding.
         baseline: An earlier report in JSON, read by the driver. Its findings are ``ignored``.
         metrics: File on the driver for the numbers of the run, for Prometheus' node exporter: files
@@ -121,11 +123,17 @@ def audit(
     # Without a look at values a large file takes no longer than a small one.
     sizes = file_sizes(plan.files) if check_values else [0] * len(plan.files)
     tasks = plan_tasks(sizes, cores_of(spark))
-    with task_progress(spark, progress, total=len(plan.files), tasks=len(tasks)):
-        found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
-    files = [_audited(file) for file in found]
+    groups = [json.dumps([plan.files[place] for place in places]) for places in tasks]
+    work = functools.partial(_audit, shared=shared)
+    each = [[number] for number in range(len(groups))]
+    with task_progress(spark, progress, total=len(plan.files), tasks=len(groups)):
+        found = run_tasks(spark, groups, work, tasks=each)
+    audited = {file.path: file for group in found for file in _audited(group)}
     words = searched_words(plan.request, plan.keys, plan.files)
-    report = conclude(plan, files, words)
+    if words is not None:
+        # The driver's own search is of other files and of names.
+        words = words.narrowed(lambda asked: conclude(plan, (), asked))
+    report = conclude(plan, (audited[path] for path in plan.files), words)
     if numbers_file is not None:
         write_metrics(numbers_file, "audit", audit_numbers(report, time.perf_counter() - started))
     return spark.createDataFrame(list(_rows(report)), FINDINGS_SCHEMA)
@@ -168,34 +176,45 @@ def _opened(shared: tuple[AuditRequest, Sequence[str]]) -> AuditRun:
     return AuditRun(request=request, resolver=KeyResolver(keys), words=words)
 
 
-def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
-    """Audit one file.
+def _audit(group: str, *, shared: bytes) -> list[FileAudit] | KmsUnavailableError:
+    """Audit some files.
 
     A KMS outage is returned, not raised, so that the driver can raise it once.
     """
+    paths: list[str] = json.loads(group)
     try:
-        run = _opened(shared)
-        return _without_words(audit_file(path, run), run)
+        run = _narrowed(_opened(shared), paths)
+        return [_without_words(audit_file(path, run), run) for path in paths]
     except KmsUnavailableError as error:
         return error
     except Exception as error:
         # If an executor cannot make the KMS client, its files are unchecked; the job goes on.
-        return FileAudit(path=path, findings=(file_failure(path, error),))
+        return [FileAudit(path=path, findings=(file_failure(path, error),)) for path in paths]
+
+
+def _narrowed(run: AuditRun, paths: Sequence[str]) -> AuditRun:
+    """Return the run with the words that some files have, if not all words fit into memory."""
+    if run.words is None:
+        return run
+    return run.with_words(
+        run.words.narrowed(
+            lambda asked: [audit_file(path, run.with_words(asked)) for path in paths]
+        )
+    )
 
 
 def _without_words(audited: FileAudit, run: AuditRun) -> FileAudit:
     """Return a result with its found words confirmed, because the words stay on the executor."""
     if run.words is None:
         return audited
-    from secure_bloom.auditing.checks.traced_values import confirmed_findings
+    from secure_bloom.auditing.checks.traced_values import confirmed_findings, partly_searched
 
     found = confirmed_findings(audited.traced, run.words)
-    # Of columns that do not fit into memory the driver's own search says it, once.
-    own = (finding for finding in found if finding.path is not None)
-    return replace(audited, findings=(*audited.findings, *own), traced=())
+    partly = partly_searched(run.words, audited.path)
+    return replace(audited, findings=(*audited.findings, *found, *partly), traced=())
 
 
-def _audited(found: FileAudit | KmsUnavailableError) -> FileAudit:
+def _audited(found: list[FileAudit] | KmsUnavailableError) -> list[FileAudit]:
     if isinstance(found, KmsUnavailableError):
         raise found
     return found

@@ -13,6 +13,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.running.memory_budget import VARIABLE
 from secure_bloom.spark import add_bloom_filters, audit, reencrypt
 from testing.command_line import run
 from testing.spark.cluster import POLICY, Cluster
@@ -28,9 +29,9 @@ pytestmark = pytest.mark.spark
 ENCRYPTION = "parquet.encryption."
 
 
-def customers(spark: SparkSession, files: int = 1) -> DataFrame:
+def customers(spark: SparkSession, files: int = 1, rows: int = 400) -> DataFrame:
     return (
-        spark.range(400)
+        spark.range(rows)
         .repartition(files)
         .selectExpr(
             "concat('user', id, '@example.com') AS email",
@@ -241,6 +242,25 @@ def test_values_are_searched_for_on_the_executors(
     assert sorted((it.id, it.path, it.column) for it in rows if not it.ignored) == sorted(wanted)
     leaks = {(Path(str(it.path)).suffix, it.column) for it in rows if it.id == "values-in-clear"}
     assert leaks >= {(".parquet", "note"), (".csv", "email")}
+
+
+def test_values_that_do_not_fit_into_memory_are_searched_for_on_executors(
+    spark: SparkSession, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In files of tables, which tasks search, and in others and in names, which the driver does."""
+    folder = tmp_path / "wide"
+    shutil.copytree(sound, folder)
+    customers(spark, rows=20_000).write.mode("append").parquet(str(folder))
+    last = [f"USER{n}@example.com" for n in range(19_900, 20_000)]
+    pq.write_table(pa.table({"note": last}), folder / "notes.parquet")
+    (folder / "dump.csv").write_text("\n".join(last))
+    monkeypatch.setenv(VARIABLE, "1MiB")
+    # What the workers of Python get.
+    monkeypatch.setitem(spark.sparkContext.environment, VARIABLE, "1MiB")
+    rows = audit(spark, str(folder), POLICY, check_values=True).collect()
+    leaks = {(Path(str(it.path)).suffix, it.column) for it in rows if it.id == "values-in-clear"}
+    assert leaks == {(".parquet", "note"), (".csv", "email")}
+    assert not [it for it in rows if it.id == "unchecked-values"]
 
 
 def test_a_clean_table_gives_no_row(spark: SparkSession, sound: Path) -> None:

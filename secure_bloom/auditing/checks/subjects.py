@@ -105,6 +105,10 @@ class AuditRun:
         """Return the run for a file that may be in no table. Then the rules of all tables count."""
         return self._under(self.request.policy.rules_at(path))
 
+    def with_words(self, words: WordIndex) -> AuditRun:
+        """Return the run with other words to search for."""
+        return replace(self, words=words, _tables={})
+
     def _under(self, policy: KeyPolicy) -> AuditRun:
         if policy is self.request.policy:
             return self

@@ -262,10 +262,19 @@ def confirmed_findings(traced: Sequence[TracedValues], index: WordIndex) -> Iter
         for place, reason in dict.fromkeys(it.trace.unread):
             what = f"{place}: {reason}" if place else reason
             yield UNCHECKED_COPY.finding(f"not searched for values: {what}", path=it.trace.path)
+
+
+def partly_searched(index: WordIndex, path: str | None = None) -> Iterator[Finding]:
+    """Yield a finding for each column of which not all words were searched for in a file."""
     for column in index.columns:
         if not column.is_whole:
             what = "memory is too small for the words that may be values: not all were searched for"
-            yield UNCHECKED_VALUES.finding(what, column=column.name)
+            yield UNCHECKED_VALUES.finding(what, path=path, column=column.name)
+
+
+def not_searched(index: WordIndex) -> Iterator[Finding]:
+    """Yield a finding for each column of which no value was searched for."""
+    for column in index.columns:
         if column.not_searched is not None:
             what = f"no value was searched for elsewhere: {column.not_searched}"
             yield VALUES_NOT_SEARCHED.finding(what, column=column.name)
