@@ -159,9 +159,10 @@ def is_dropped(path: Sequence[str]) -> bool:
 def _older(
     now: ColumnMapping | None, then: ColumnMapping | None, above: OlderColumn
 ) -> Iterator[OlderColumn]:
-    """Yield the older names of the columns inside one. ``then`` is None for one without fields.
+    """Yield the older names of the columns that are inside the column ``above``.
 
-    ``now`` is None if the table has dropped it.
+    ``now`` is its current mapping, or None if the table has dropped it.  ``then`` is its older
+    mapping, or None if it had no fields.
     """
     members, inner = (then.members, then.inner) if then else ({}, ())
     for stored, member in members.items():

@@ -48,9 +48,9 @@ class Tree(ABC):
         """
 
     def find_unlisted(self, path: str) -> bool | None:
-        """Return :meth:`find_folder` of a path that :meth:`walk` lists as no folder.
+        """Return :meth:`find_folder` of a path that :meth:`walk` did not list as a folder.
 
-        A store lists all that it has.
+        A store lists all its folders, so the answer is None there.
         """
         del path
         return None
@@ -205,7 +205,7 @@ class LocalTree(Tree):
 
 
 def _behind_link(real_folder: str, name: str) -> str:
-    """Return the real path of what has this name in a folder."""
+    """Return the path to which a name in a folder leads, with all links resolved."""
     found = os.path.join(real_folder, name)
     return os.path.realpath(found) if name in _NO_NAMES or os.path.islink(found) else found
 

@@ -133,15 +133,15 @@ def conditions(_: StoredObject) -> Conditions:
 
 
 def remove(target: StoredObject, mark: str | None) -> None:
-    """Remove the object, with a mark only if that is its generation."""
+    """Remove the object. With a mark, the store refuses to remove another generation."""
     condition = {} if mark is None else {"if_generation_match": int(mark)}
     target.client.bucket(target.bucket).blob(target.key).delete(**condition)
 
 
 def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:
-    """Return bytes of the object, of its generation ``mark`` if that is given.
+    """Return a range of the object. With a mark, the store refuses to read another generation.
 
-    An extent from a number below zero is the end of the object.
+    An extent that starts below zero means the last bytes of the object.
     """
     start, end = extent
     blob = _ReadBlob(target.key, target.client.bucket(target.bucket))

@@ -127,7 +127,7 @@ class RangeAnswer:
 
 
 def written_text(written: datetime) -> bytes:
-    """Return the time of writing as pyarrow's answers have it."""
+    """Return the time of the last write in the form of the metadata that pyarrow returns."""
     return f"{written:%Y-%m-%dT%H:%M:%SZ}".encode()
 
 
@@ -320,10 +320,10 @@ class Sdk(Protocol):
         """Return the conditions that the store honours."""
 
     def read_range(self, target: StoredObject, extent: Extent, mark: str | None, /) -> RangeAnswer:
-        """Return bytes of an object, of the one with this mark if it is given."""
+        """Return a range of an object. With a mark, the store refuses another mark."""
 
     def remove(self, target: StoredObject, mark: str | None, /) -> None:
-        """Remove an object, with a mark only if that is its mark."""
+        """Remove an object. With a mark, the store refuses another mark."""
 
 
 def sdk_of(store: ObjectStore) -> Sdk:

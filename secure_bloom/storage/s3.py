@@ -247,9 +247,9 @@ def conditions(target: StoredObject) -> Conditions:
 
 
 def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:
-    """Return bytes of the object, of the one with the entity tag ``mark`` if that is given.
+    """Return a range of the object. With a mark, the store refuses another entity tag.
 
-    An extent from a number below zero is the end of the object.
+    An extent that starts below zero means the last bytes of the object.
     """
     start, end = extent
     condition = {} if mark is None else {"IfMatch": mark}
@@ -265,7 +265,7 @@ def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeA
 
 
 def remove(target: StoredObject, mark: str | None) -> None:
-    """Remove the object, with a mark only if that is its entity tag."""
+    """Remove the object. With a mark, the store refuses to remove one with another entity tag."""
     condition = {} if mark is None else {"IfMatch": mark}
     target.client.delete_object(**where(target), **condition)
 

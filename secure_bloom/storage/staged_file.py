@@ -187,7 +187,7 @@ class StagedFile:
                 ) from exc
 
     def _exchange_back(self) -> None:
-        """Give the name back to the file of the other program."""
+        """Exchange the two names again: the file of another program gets its name back."""
         # From here on only our own file may be removed.
         self._named = False
         with contextlib.suppress(FileNotFoundError):

@@ -65,8 +65,9 @@ class S3Settings:
 class StoreGrant:
     """The settings for all objects below some places. They are used while the grant is referenced.
 
-    The newest grant of the longest place is used.  Raises PolicyError if another grant sends a part
-    of these objects to another endpoint, because one path would mean two objects.
+    For an object the grant with the longest matching place counts, and of several the newest.
+    Raises PolicyError if another grant sends a part of these objects to another endpoint, because
+    one path would mean two objects.
     """
 
     def __init__(self, places: Iterable[str], settings: S3Settings) -> None:

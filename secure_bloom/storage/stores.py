@@ -80,7 +80,7 @@ STORE_OF_SCHEME: Final = {scheme: store for store in STORES for scheme in store.
 
 
 def store_of(filesystem: Any) -> ObjectStore:
-    """Return the record of a file system of pyarrow. Files of a disk have one without abilities."""
+    """Return the record of a file system of pyarrow. A disk's record has no abilities."""
     known = {store.arrow_name: store for store in STORES}
     name = filesystem.type_name
     return known.get(name) or ObjectStore(name=name, arrow_name=name, schemes={})
