@@ -51,7 +51,8 @@ class Page:
 
     The first ``clear`` bytes of an encrypted body are not part of its module.  ``counts`` is the
     number of values and their encoding, and ``levels`` the encodings of definition and repetition
-    levels of a page of version 1, if known. ``decoded`` is the header.
+    levels of a page of version 1, if known. ``decoded`` is the header.  ``extent`` is where the
+    page starts and ends in its chunk, if all pages of the chunk were walked.
     """
 
     type: int
@@ -64,6 +65,7 @@ class Page:
     counts: tuple[int, int] | None = None
     levels: tuple[int, int] | None = None
     decoded: PageHeader | None = None
+    extent: tuple[int, int] = (0, 0)
 
     @property
     def header(self) -> PageHeader:
@@ -218,6 +220,7 @@ def _found_pages(
             ordinal=ordinal,
             counts=(values, encoding),
             levels=(rows[row + PAGE_LEVELS], rows[row + PAGE_LEVELS + 1]),
+            extent=(start, body + length),
         )
         found.append((start, page, body + length))
         # As in `walk`: the ordinal counts data pages alone.
@@ -316,6 +319,7 @@ def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[
         # fails.
         start = position
         page, position = read(start, place)
+        page.extent = start, position
         if expects_dictionary:
             check_data_follows(chunk.meta_data, position)
         expects_dictionary = False

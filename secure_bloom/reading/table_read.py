@@ -262,6 +262,7 @@ class TableRead:
                     threads=len(self._files) < self._workers,
                     count_bytes=self._explain,
                     open_file=partial(self._files.reopen, plan.footer),
+                    places=self._files.places,
                 )
                 for plan in run.plans
             ]

@@ -4,9 +4,9 @@
     rows = column.find(sought)      the rows that have one of the values
     column.take(Rows.of(ranges))    the values of rows, from the pages that have them
 
-Pages are located by the offset index, or by their headers.  Of an encrypted column only the modules
-of these pages are opened.  What is unusual in a page is left to pyarrow, which decodes that page
-alone.
+Pages are located by the offset index, or by their headers.  An open table keeps their places, as
+far as it has memory.  Of an encrypted column only the modules of these pages are opened.  What is
+unusual in a page is left to pyarrow, which decodes that page alone.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from secure_bloom.errors import (
     FormatError,
@@ -34,7 +36,7 @@ from secure_bloom.parquet.dictionary_pages import (
 )
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.opened import Footer
-from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
+from secure_bloom.parquet.page_index import offset_index_extent, page_spans
 from secure_bloom.parquet.page_values import (
     MOST_FOUND,
     PageValues,
@@ -52,9 +54,13 @@ from secure_bloom.reading.rows.page_reads import (
 )
 from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
+from secure_bloom.reading.table.page_places import PagePlaces
 from secure_bloom.running.memory_budget import reserved
 from secure_bloom.storage import InputFile, is_object_uri
 from secure_bloom.storage.inputs import Extent
+
+if TYPE_CHECKING:
+    from secure_bloom.reading.table.page_places import Places
 
 #: A dictionary is searched before the data pages are read if these have more bytes.
 _LARGE = 1024 * 1024
@@ -62,6 +68,8 @@ _LARGE = 1024 * 1024
 _FIRST_HEADER = 1024
 #: The most rows that are taken out of a chunk without an offset index: more are decoded with it.
 MOST_WALKED = 16
+#: A chunk of fewer data pages is read with its dictionary: to locate them would save nothing.
+_FEW_PAGES = 2
 #: A chunk of more bytes is read in pieces.
 _LARGEST_POOLED = 64 * 1024 * 1024
 
@@ -104,23 +112,30 @@ class _Prepared:
 class StoredColumn:
     """A flat or nested top-level column with one leaf, in one row group.
 
-    ``budget`` is the memory budget, if the caller knows it.
+    ``budget`` is the memory budget, if the caller knows it.  ``kept`` has the places of pages that
+    an open table keeps, and gets those that are found here.
     """
 
     def __init__(
-        self, file: InputFile, footer: Footer, chunk: Chunk, budget: int | None = None
+        self,
+        file: InputFile,
+        footer: Footer,
+        chunk: Chunk,
+        budget: int | None = None,
+        kept: PagePlaces | None = None,
     ) -> None:
         self._file = file
         self._footer = footer
         self._chunk = chunk
         self._budget = budget
+        self._kept = kept
         #: The bytes of the chunk, if they were read with those of other columns.
         self._stored: memoryview | None = None
         self._every: Sequence[Page] | None = None
         self._data: list[_Placed] | None = None
         self._values: dict[int, PageValues | None] = {}
-        self._spans: list[PageSpan] | None = None
-        self._index_is_known = False
+        self._places: Places | None = None
+        self._places_are_known = False
         self._opened: StoredDictionary | None = None
         self._dictionary_is_known = False
 
@@ -172,9 +187,10 @@ class StoredColumn:
     @property
     def index_extent(self) -> Extent | None:
         """The place of the offset index, if it is not in memory yet."""
+        if self._every is not None or self._known_places() is not None or self._places_are_known:
+            return None
         found = offset_index_extent(self._chunk, self._file.size)
-        is_known = self._every is not None or self._index_is_known
-        return None if found is None or is_known else (found[0], sum(found))
+        return None if found is None else (found[0], sum(found))
 
     def extents(self, rows: Rows) -> list[Extent]:
         """Return what :meth:`take` reads: the pages with these rows, and the dictionary."""
@@ -183,13 +199,13 @@ class StoredColumn:
             return []
         with suppress(FormatError, UnsupportedFeatureError):
             start, length = chunk_extent(chunk)
-            spans = self._indexed_spans()
-            if spans is None:
+            places = self._page_places()
+            if places is None:
                 return [(start, start + length)]
             data = chunk.meta_data.data_page_offset
-            pages = [spans[i] for i in _wanted(spans, rows)]
             behind = [(start, max(data, start + _FIRST_HEADER))] if data > start else []
-            return [*behind, *((page.offset, page.offset + page.length) for page in pages)]
+            pages = places[_pages_of(places, rows)].tolist()
+            return [*behind, *((offset, offset + size) for offset, size, _, _ in pages)]
         return []
 
     def walked_extent(self, rows: Rows) -> tuple[int, int] | None:
@@ -282,7 +298,30 @@ class StoredColumn:
         if self._every is None:
             self._every = self._read_pages()
             self._data = _placed(self._every)
+            if self._data and self._data[-1].end != self._chunk.num_rows:
+                # Rows without a value; whoever decodes the chunk says so.
+                self._data = None
+            self._keep_places()
         return self._data
+
+    def _keep_places(self) -> None:
+        """Keep the places of the pages that were found, if the next lookup reads less by them."""
+        found = self._data
+        if self._kept is None or found is None or len(found) < _FEW_PAGES or self._is_whole:
+            return
+        places = np.array([(*it.page.extent, it.start, it.end) for it in found], np.int64)
+        places[:, 1] -= places[:, 0]
+        places[:, 0] += chunk_extent(self._chunk)[0]
+        self._kept.keep(self._footer.path, self._chunk, places)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the rows of pages do not follow from their headers, or all pages are needed.
+
+        Lists have more values than rows, and a dictionary of Arrow has the entries of all pages.
+        """
+        is_coded = _Prepared.of(self._footer, self._chunk.column).is_coded
+        return is_coded or self._chunk.leaf.is_repeated
 
     def _read_pages(self) -> list[Page]:
         stored, self._stored = self._stored, None
@@ -299,43 +338,58 @@ class StoredColumn:
     def _pages_with(self, rows: Rows) -> list[_Placed] | None:
         """Return the pages that have some of the rows, or None if they cannot be located."""
         if self._stored is None and not self._is_walked(rows):
-            spans = self._indexed_spans() if self._every is None else None
-            return None if spans is None else self._indexed(spans, rows)
+            places = self._page_places() if self._every is None else None
+            return None if places is None else self._located(places, rows)
         every = self._walked()
         if every is None or len(every) == 1:
             return every
-        return [every[i] for i in _wanted(every, rows)]
+        return [page for page in every if rows.are_in(page.start, page.end)]
 
     def _is_walked(self, rows: Rows) -> bool:
         """Return whether the rows are taken from pages that are located by their headers."""
-        if self._every is None and self._indexed_spans() is not None:
+        if self._every is None and self._page_places() is not None:
             return False
-        if len(rows.positions) > MOST_WALKED or self._chunk.leaf.is_repeated:
-            return False
-        return not _Prepared.of(self._footer, self._chunk.column).is_coded
+        return len(rows.positions) <= MOST_WALKED and not self._is_whole
 
-    def _indexed_spans(self) -> list[PageSpan] | None:
-        """Return the data pages by the offset index, or None without one that fits the chunk."""
-        if not self._index_is_known:
+    def _known_places(self) -> Places | None:
+        """Return the places of the data pages that an earlier lookup has found, or None."""
+        if self._places is None and self._kept is not None:
+            self._places = self._kept.of(self._footer.path, self._chunk)
+        return self._places
+
+    def _page_places(self) -> Places | None:
+        """Return the places of the data pages, or None if all of the chunk must be read.
+
+        They come from an earlier lookup, or from an offset index that fits the chunk.
+        """
+        if self._places_are_known:
+            return self._places
+        if self._known_places() is None:
             extent = offset_index_extent(self._chunk, self._file.size)
-            if extent is not None:
-                self._spans = page_spans(self._chunk, self._file.read_at(*extent))
-            self._index_is_known = True
-        return self._spans
+            spans = extent and page_spans(self._chunk, self._file.read_at(*extent))
+            if spans:
+                rows = [(it.offset, it.length, it.start, it.end) for it in spans]
+                self._places = np.array(rows, np.int64)
+                if self._kept is not None:
+                    self._kept.keep(self._footer.path, self._chunk, self._places)
+        self._places_are_known = True
+        return self._places
 
-    def _indexed(self, spans: Sequence[PageSpan], rows: Rows) -> list[_Placed]:
-        chunk, wanted = self._chunk, _wanted(spans, rows)
-        if len(rows) > MOST_FOUND and 2 * len(wanted) > len(spans):
+    def _located(self, places: Places, rows: Rows) -> list[_Placed]:
+        """Read the pages with these rows, and no others."""
+        chunk, wanted = self._chunk, _pages_of(places, rows).tolist()
+        if len(rows) > MOST_FOUND and 2 * len(wanted) > len(places):
             raise ReadWholeError
-        extents = {i: (spans[i].offset, spans[i].length) for i in wanted}
-        stored, found = read_extents(self._file, extents), list[_Placed]()
-        for i in wanted:
-            page, span = data_page(chunk, stored[i], i), spans[i]
+        spans = dict(zip(wanted, places[wanted].tolist(), strict=True))
+        stored = read_extents(self._file, {i: (it[0], it[1]) for i, it in spans.items()})
+        found = list[_Placed]()
+        for i, (_, _, start, end) in spans.items():
+            page = data_page(chunk, stored[i], i)
             if page.is_dictionary:
                 raise ReadWholeError
-            if not chunk.leaf.is_repeated and page.num_values != span.end - span.start:
+            if not chunk.leaf.is_repeated and page.num_values != end - start:
                 raise ReadWholeError
-            found.append(_Placed(page, span.start, span.end))
+            found.append(_Placed(page, start, end))
         return found
 
     def _taken(self, placed: Sequence[_Placed], rows: Rows) -> pa.ChunkedArray | None:
@@ -382,6 +436,7 @@ def _placed(pages: Sequence[Page]) -> list[_Placed] | None:
     return found
 
 
-def _wanted(pages: Sequence[_Placed | PageSpan], rows: Rows) -> list[int]:
+def _pages_of(places: Places, rows: Rows) -> NDArray[np.intp]:
     """Return the ordinals of the pages that have some of the rows."""
-    return [i for i, page in enumerate(pages) if rows.are_in(page.start, page.end)]
+    # Each row is on the first page that ends after it.
+    return np.unique(np.searchsorted(places[:, 3], rows.positions, side="right"))
