@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from secure_bloom.errors import FormatError, SecureBloomError
@@ -36,7 +35,7 @@ _AHEAD = 64 * 1024
 #: Read instead if pages are smaller than that, so that the pages of a large chunk take few
 #: requests.
 _FAR_AHEAD = 1024 * 1024
-#: Data pages that are looked at one by one. Most chunks have fewer.
+#: Data pages with headers of their own that are looked at one by one. Most chunks have fewer.
 _FEW_PAGES = 64
 #: A header is looked for in this number of bytes of a page first, and in this number in the end.
 _HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
@@ -237,16 +236,17 @@ class ClaimedDictionary:
             return False
 
     def _all_refer(self) -> bool:
-        before = None
-        for page in islice(self._rest, _FEW_PAGES):
-            # Most pages of a chunk are one object, which comes again.
-            if page is not before and not self._refers(page):
+        before, different = None, 0
+        for page in self._rest:
+            # Most pages of a chunk are one object, which comes again and costs a comparison.
+            if page is before:
+                continue
+            if not self._refers(page):
                 return False
-            before = page
-        more = next(self._rest, None)
-        if more is None or self._rows_refer():
-            return True
-        return self._refers(more) and all(map(self._refers, self._rest))
+            before, different = page, different + 1
+            if different == _FEW_PAGES and self._rows_refer():
+                return True
+        return True
 
     def _rows_refer(self) -> bool:
         """Return whether all of many pages refer to the dictionary. False proves nothing."""

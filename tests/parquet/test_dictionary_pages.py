@@ -201,22 +201,42 @@ def test_headers_that_repeat_are_one_page_and_few_bytes_are_read(
         assert counted.bytes_read < 70_000
 
 
+def test_a_full_dictionary_is_seen_from_few_bytes_of_pages_that_repeat(
+    tmp_path: Path, any_chunk: Chunk
+) -> None:
+    """However many pages there are, a header that comes again is compared and not decoded."""
+    page = body(2_000, page_header(compressed_page_size=2_000, data_page_header=ten_values()))
+    content = page * 1_000
+    chunk = chunk_of(tmp_path / "x", any_chunk, content, 10_000, dictionary=dictionary_page())
+    with open_input(str(tmp_path / "x")) as file:
+        counted = CountedFile(file)
+        assert read_full_dictionary(counted, chunk) is not None
+        assert counted.bytes_read < len(content) // 10
+
+
 def ten_values() -> DataPageHeader:
     return data_header(10, Encoding.RLE_DICTIONARY)
 
 
-@pytest.mark.parametrize("place", [1, 7, 48])
+@pytest.mark.parametrize("different", [1, 2])
+@pytest.mark.parametrize("place", [1, 7, 48, 120])
 def test_one_page_without_the_dictionary_among_many_is_seen(
-    tmp_path: Path, any_chunk: Chunk, place: int
+    tmp_path: Path, any_chunk: Chunk, place: int, different: int
 ) -> None:
     """Else the filter would lack its values."""
-    pages = [body(8, page_header(data_page_header=ten_values()))] * 50
+    counts = [10 + number % different for number in range(150)]
+    pages = [
+        body(8, page_header(data_page_header=data_header(count, Encoding.RLE_DICTIONARY)))
+        for count in counts
+    ]
     for expected in (True, False):
         content = b"".join(pages)
-        chunk = chunk_of(tmp_path / "x", any_chunk, content, 500, dictionary=dictionary_page())
+        chunk = chunk_of(
+            tmp_path / "x", any_chunk, content, sum(counts), dictionary=dictionary_page()
+        )
         with open_input(str(tmp_path / "x")) as file:
             assert (read_full_dictionary(file, chunk) is not None) is expected
-        plain = data_header(10, Encoding.PLAIN)
+        plain = data_header(counts[place], Encoding.PLAIN)
         pages[place] = body(8, page_header(data_page_header=plain))
         assert len(pages[place]) == len(pages[0])
 
