@@ -5,6 +5,7 @@
     managed_tables   refuses files of tables whose log a verb does not honour
     delta/snapshot   the state of a Delta table, by the rules of Delta's PROTOCOL.md
     iceberg/table    the state of an Iceberg table, from its metadata and manifests
+                     (`schema_fields` its columns, `old_metadata` what older metadata files show)
     paimon/table     the state of a Paimon table, from its snapshots and manifests
     streaming_sink   the log of Spark's file sink
     plain_files      the target of files that belong to no table

@@ -158,7 +158,7 @@ def _is_in_clear(path: str) -> bool:
 
 def _old_metadata_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
     # Imported here: only if an Iceberg table was read.
-    from secure_bloom.lakes.iceberg.table import old_metadata
+    from secure_bloom.lakes.iceberg.old_metadata import old_metadata
 
     old = old_metadata(table)
     yield from _bounds(table.path, old.bounds, policy, ICEBERG_LOG_FIX, where=_OLD)

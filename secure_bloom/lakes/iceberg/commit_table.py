@@ -16,7 +16,8 @@ from secure_bloom.lakes.iceberg.catalog import (
     store_grant,
 )
 from secure_bloom.lakes.iceberg.locations import TablePlaces, opened_location
-from secure_bloom.lakes.iceberg.table import KEY_PROPERTY, names_of_structure
+from secure_bloom.lakes.iceberg.schema_fields import names_of_structure
+from secure_bloom.lakes.iceberg.table import KEY_PROPERTY
 from secure_bloom.storage import below
 from secure_bloom.storage.store_grants import StoreGrant
 

@@ -7,12 +7,12 @@ Iceberg does not encode paths in its metadata.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.storage.paths import below, is_object_uri, without_links
+from secure_bloom.storage.paths import below, is_object_uri, object_uri, without_links
 
 #: Properties of a table that name a folder for its files.
 PLACES: Final = ("write.data.path", "write.object-storage.path", "write.metadata.path")
@@ -59,3 +59,24 @@ def local_location(location: str) -> str:
     if "://" in path or "\0" in path or ".." in path.split("/"):
         raise UnsupportedFeatureError("the metadata of a local Iceberg table names files elsewhere")
     return path
+
+
+def opener(metadata_file: str) -> Callable[[str], str]:
+    """Return a function that turns a location in the metadata into a path or URI.
+
+    Raises UnsupportedFeatureError for a store other than that of the metadata file.
+    """
+    if not is_object_uri(metadata_file):
+        return local_location
+    store = object_uri(metadata_file)
+
+    def opened(location: str) -> str:
+        found = object_uri(location) if is_object_uri(location) else None
+        if found is None or (found.kind, found.authority) != (store.kind, store.authority):
+            raise UnsupportedFeatureError(
+                "the metadata of the Iceberg table name a file in another store"
+            )
+        # Endpoint and region of the metadata file are those of all files.
+        return str(replace(found, query=store.query))
+
+    return opened

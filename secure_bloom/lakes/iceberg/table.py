@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,27 +23,33 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.lakes.iceberg.catalog import (
-    METADATA_SUFFIX,
     PURPOSE,
     is_in_catalog,
     load_table,
     store_grant,
 )
-from secure_bloom.lakes.iceberg.locations import PLACES, local_location, opened_location
+from secure_bloom.lakes.iceberg.locations import PLACES, opened_location, opener
+from secure_bloom.lakes.iceberg.schema_fields import (
+    default_values,
+    dotted_names,
+    key_columns,
+    names_of_structure,
+    nested_default,
+    partition_values,
+)
 from secure_bloom.lakes.table_version import TableVersion, milliseconds
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import below, files_at_once, is_object_uri, local_path, name_of
-from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
+from secure_bloom.storage import below, files_at_once, local_path, name_of
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import missing_path
-from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import StoreGrant
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from secure_bloom.lakes.iceberg.deletes import DeleteIndex, FileDeletes, KeyColumn
+    from secure_bloom.lakes.iceberg.deletes import DeleteIndex, FileDeletes
 
 _T = TypeVar("_T")
 
@@ -100,17 +105,8 @@ class IcebergTable:
         return tuple(self.live)
 
     def column_names(self) -> Iterator[str]:
-        """Yield the dotted names of all columns, and of those inside structures."""
-        return _dotted_names(self.columns)
-
-
-def _dotted_names(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
-    import pyarrow as pa
-
-    for each in fields:
-        yield above + each.name
-        if pa.types.is_struct(each.type):
-            yield from _dotted_names(each.type, f"{above}{each.name}.")
+        """Yield the dotted names of all columns, and of the members of structures."""
+        return dotted_names(self.columns)
 
 
 def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
@@ -142,7 +138,7 @@ def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
 def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTable:
     from secure_bloom.lakes.iceberg.deletes import DATA, DeleteIndex
 
-    table = _opened(path)
+    table = opened_metadata(path)
     # After the metadata: without pyiceberg, opening them says so.
     from secure_bloom.lakes.iceberg.metadata_files import (
         counted_by_block,
@@ -154,7 +150,7 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
     schema = _schema(table, snapshot)
     lists = [] if snapshot is None else listed_manifests(snapshot, table.io)
     files, opened = counted_by_block(table.io), opener(path)
-    index = DeleteIndex(table.specs(), opened, _key_columns(table))
+    index = DeleteIndex(table.specs(), opened, key_columns(table))
     data = []
     for manifest in lists:
         if manifest.content == DATA:
@@ -175,8 +171,8 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
         names=names_of_structure(schema.as_struct()),
         live=dict(sorted(live.files.items())),
         files_with_bounds=_by_name(table, live.bounds),
-        partition_columns=tuple(_names(table, _partition_fields(table, live.specs))),
-        refused=index.refused or _nested_default(schema),
+        partition_columns=tuple(_names(table, partition_fields(table, live.specs))),
+        refused=index.refused or nested_default(schema),
         key_id=table.properties.get(KEY_PROPERTY),
     )
 
@@ -237,7 +233,7 @@ class _LiveFiles:
     ) -> None:
         self._table, self._schema, self._index = table, schema, index
         self._opened, self._grant = opened, grant
-        self._defaults = _defaults(schema)
+        self._defaults = default_values(schema)
         self._kept = DecodedBytes("the data files of the table")
 
     def of(self, entries: Iterable[Any]) -> _Live:
@@ -251,7 +247,7 @@ class _LiveFiles:
                 raise FormatError("a manifest of data files names a delete file")
             path, live = self._file(entry)
             add_once(found.files, path, live)
-            found.bounds.update(_bounded_fields(file))
+            found.bounds.update(bounded_fields(file))
             found.specs.add(file.spec_id)
         return found
 
@@ -262,7 +258,7 @@ class _LiveFiles:
         if file.key_metadata is not None:
             raise UnsupportedFeatureError("the Iceberg table encrypts its files by its own keys")
         path = self._opened(file.file_path)
-        fills = {**self._defaults, **_identities(self._table, self._schema, file)}
+        fills = {**self._defaults, **partition_values(self._table, self._schema, file)}
         values = sum(_VALUE_BYTES + len(str(it)) for it in fills.values())
         self._kept.add(_FILE_BYTES + len(path) + values)
         return path, IcebergFile(deletes=self._index.of(entry), grant=self._grant, fills=fills)
@@ -288,93 +284,6 @@ def add_once(files: dict[str, _T], path: str, file: _T) -> None:
     files[path] = file
 
 
-def _defaults(schema: Any) -> dict[str, pa.Scalar]:
-    """Return the values, other than null, of columns in files that lack them."""
-    return {
-        column.name: _scalar(column.initial_default, column.field_type)
-        for column in schema.fields
-        if column.initial_default is not None
-    }
-
-
-def _nested_default(schema: Any) -> str | None:
-    """Return a sentence if a part of a column has a default value."""
-    for column in schema.fields:
-        kind = column.field_type
-        if any(map(_has_default, kind.fields if kind.is_struct else _held(kind))):
-            return f"a part of column {column.name} has a default value for files that lack it"
-    return None
-
-
-def _identities(table: Any, schema: Any, file: Any) -> dict[str, pa.Scalar]:
-    """Return the values of partition columns, because imported files may lack these columns."""
-    found = {}
-    for position, part in enumerate(table.specs()[file.spec_id].fields):
-        column = schema._lazy_id_to_field.get(part.source_id)
-        value = file.partition[position]
-        if str(part.transform) == "identity" and column in schema.fields and value is not None:
-            found[column.name] = _scalar(value, column.field_type)
-    return found
-
-
-def _scalar(value: Any, kind: Any) -> pa.Scalar:
-    """Return a value of the metadata in the Arrow type of a column."""
-    import pyarrow as pa
-
-    wanted = arrow_of(kind)
-    if isinstance(value, int) and pa.types.is_temporal(wanted):
-        # Days, microseconds or nanoseconds after 1970 or midnight.
-        stored = pa.int32() if wanted.bit_width == 32 else pa.int64()
-        return pa.scalar(value, stored).cast(wanted)
-    if hasattr(value, "bytes"):
-        value = value.bytes
-    return pa.scalar(value, wanted)
-
-
-def arrow_of(kind: Any) -> pa.DataType:
-    """Return the Arrow type in which a column of an Iceberg type is decoded."""
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import NestedField
-
-    found = Schema(NestedField(1, "c", kind, required=False)).as_arrow().field(0).type
-    return getattr(found, "storage_type", found)
-
-
-def _key_columns(table: Any) -> Callable[[int], KeyColumn]:
-    """Return a function that finds a column of equality deletes by its id, in any schema."""
-    import pyarrow as pa
-
-    from secure_bloom.lakes.iceberg.deletes import KeyColumn
-
-    schemas = [table.schema(), *sorted(table.schemas().values(), key=lambda it: -it.schema_id)]
-
-    @cache
-    def find(field_id: int) -> KeyColumn:
-        for schema in schemas:
-            column = schema._lazy_id_to_field.get(field_id)
-            if column is None:
-                continue
-            if not column.field_type.is_primitive:
-                break
-            kind, default = arrow_of(column.field_type), column.initial_default
-            return KeyColumn(
-                field_id=field_id,
-                path=(*_ids_above(schema, field_id), field_id),
-                type=kind,
-                default=pa.scalar(None, kind)
-                if default is None
-                else _scalar(default, column.field_type),
-            )
-        raise FormatError(f"equality deletes use a field {field_id} that is not a column")
-
-    return find
-
-
-def _ids_above(schema: Any, field_id: int) -> tuple[int, ...]:
-    parent = schema._lazy_id_to_parent.get(field_id)
-    return () if parent is None else (*_ids_above(schema, parent), parent)
-
-
 def _locations(path: str, table: Any, live: Iterable[str]) -> Iterator[str]:
     """Yield the folders of the table: the one above ``metadata``, and those that it names.
 
@@ -394,102 +303,16 @@ def _locations(path: str, table: Any, live: Iterable[str]) -> Iterator[str]:
 
 def older_names(table: IcebergTable) -> list[ColumnMapping]:
     """Return the names of columns in all schemas that the table's metadata has."""
-    schemas = _opened(table.path).schemas()
+    schemas = opened_metadata(table.path).schemas()
     return [names_of_structure(schemas[number].as_struct()) for number in sorted(schemas)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OldMetadata:
-    """What metadata files of a table show of its columns, beside the entries of its live files.
-
-    ``bounds`` has the number of old files with a bound, by the names of columns. ``partitions`` are
-    columns whose values old manifests have. ``defaults`` are columns with a default value, and
-    ``sketches`` those of which statistics files hold hashes of the values.
-    """
-
-    bounds: Mapping[str, int]
-    partitions: frozenset[str]
-    defaults: frozenset[str]
-    sketches: frozenset[str]
-
-
-#: A field, by the table's UUID: a folder may have the metadata of another table with the same ids.
-_Field = tuple[str, int]
-
-
-def old_metadata(table: IcebergTable) -> OldMetadata:
-    """Return what all metadata files but the table's own show, with all of their snapshots."""
-    live, seen = frozenset(table.files), set[str]()
-    names: dict[_Field, set[str]] = {}
-    bounds: dict[str, set[_Field]] = {}
-    partitions, defaults, sketches = set[_Field](), set[_Field](), set[_Field]()
-    tree = tree_of(table.path)
-    folder = tree.parents(table.path)[0]
-    for name in sorted(tree.names(folder)):
-        if name.endswith(METADATA_SUFFIX):
-            location = tree.join(folder, name)
-            one = _opened(location)
-            uuid = str(one.metadata.table_uuid)
-            for schema in one.schemas().values():
-                for number in schema.field_ids:
-                    names.setdefault((uuid, number), set()).update(_names_in(schema, number))
-                    field = schema.find_field(number)
-                    if (field.initial_default, field.write_default) != (None, None):
-                        defaults.add((uuid, number))
-            for found in one.metadata.statistics:
-                sketches.update((uuid, it) for blob in found.blob_metadata for it in blob.fields)
-            specs = set[int]()
-            for path, spec, ids in _entries(one, opener(location), seen):
-                specs.add(spec)
-                if path not in live:
-                    bounds.setdefault(path, set()).update((uuid, it) for it in ids)
-            partitions.update((uuid, it) for it in _partition_fields(one, specs))
-
-    def named(fields: Iterable[_Field]) -> set[str]:
-        return {name for it in fields for name in names.get(it, ())}
-
-    return OldMetadata(
-        bounds=Counter(name for found in bounds.values() for name in named(found)),
-        partitions=frozenset(named(partitions)),
-        defaults=frozenset(named(defaults)),
-        sketches=frozenset(named(sketches)),
-    )
-
-
-def _entries(
-    table: Any, opened: Callable[[str], str], seen: set[str]
-) -> Iterator[tuple[str, int, set[int]]]:
-    """Yield the files of all entries of all snapshots: path, partition spec, fields with bounds.
-
-    Manifests, and lists of them, that were ``seen`` are left out: each metadata file names those of
-    the one before.
-    """
-    from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
-
-    for snapshot in table.snapshots():
-        if snapshot.manifest_list in seen:
-            continue
-        seen.add(snapshot.manifest_list)
-        try:
-            manifests = snapshot.manifests(table.io)
-            for manifest in manifests:
-                if manifest.manifest_path in seen:
-                    continue
-                seen.add(manifest.manifest_path)
-                for entry in manifest_entries(manifest, table.io, with_deleted=True):
-                    file = entry.data_file
-                    yield opened(file.file_path), file.spec_id, _bounded_fields(file)
-        except PolicyError:
-            # Expired: its manifests are gone.
-            continue
-
-
-def _bounded_fields(file: Any) -> set[int]:
+def bounded_fields(file: Any) -> set[int]:
     """Return the ids of the columns that have a bound in a manifest's entry."""
     return {*(file.lower_bounds or ()), *(file.upper_bounds or ())}
 
 
-def _partition_fields(table: Any, specs: Iterable[int]) -> list[int]:
+def partition_fields(table: Any, specs: Iterable[int]) -> list[int]:
     """Return the ids of the columns that partition files of these specs, except by hashes."""
     return sorted(
         {
@@ -514,15 +337,16 @@ def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
     """Yield the dotted names of columns: the current name, and those of older schemas."""
     schemas = [table.schema(), *reversed(table.schemas().values())]
     for number in ids:
-        yield from dict.fromkeys(name for it in schemas for name in _names_in(it, number))
+        yield from dict.fromkeys(name for it in schemas for name in names_in(it, number))
 
 
-def _names_in(schema: Any, number: int) -> tuple[str, ...]:
+def names_in(schema: Any, number: int) -> tuple[str, ...]:
     """Return the dotted name of a field in a schema, or nothing."""
     return tuple(filter(None, [schema.find_column_name(number)]))
 
 
-def _opened(path: str) -> Any:
+def opened_metadata(path: str) -> Any:
+    """Return pyiceberg's table of a metadata file, which cannot be written to."""
     with imported_for(PURPOSE, "iceberg"):
         from pyiceberg.catalog.noop import NoopCatalog
         from pyiceberg.serializers import FromInputFile
@@ -539,53 +363,3 @@ def _opened(path: str) -> Any:
         io=files,
         catalog=NoopCatalog("static-table"),
     )
-
-
-def opener(metadata_file: str) -> Callable[[str], str]:
-    """Return a function that turns a location in the metadata into a path or URI.
-
-    Raises UnsupportedFeatureError for a store other than that of the metadata file.
-    """
-    if not is_object_uri(metadata_file):
-        return local_location
-    store = object_uri(metadata_file)
-
-    def opened(location: str) -> str:
-        found = object_uri(location) if is_object_uri(location) else None
-        if found is None or (found.kind, found.authority) != (store.kind, store.authority):
-            raise UnsupportedFeatureError(
-                "the metadata of the Iceberg table name a file in another store"
-            )
-        # Endpoint and region of the metadata file are those of all files.
-        return str(replace(found, query=store.query))
-
-    return opened
-
-
-def names_of_structure(structure: Any) -> ColumnMapping:
-    """Return the names of the fields of a structure, by their ids."""
-    members: dict[StoredName, NamedField] = {
-        column.field_id: NamedField(name=column.name, inside=_inside(column.field_type))
-        for column in structure.fields
-    }
-    return ColumnMapping(members=members)
-
-
-def _inside(kind: Any) -> ColumnMapping | None:
-    if kind.is_struct:
-        return names_of_structure(kind)
-    inner = tuple(_inside(held.field_type) for held in _held(kind))
-    return ColumnMapping(inner=inner) if any(inner) else None
-
-
-def _held(kind: Any) -> list[Any]:
-    """Return the fields inside a list or a map."""
-    names = ("element_field", "key_field", "value_field")
-    return [getattr(kind, name) for name in names if hasattr(kind, name)]
-
-
-def _has_default(column: Any) -> bool:
-    if column.initial_default is not None:
-        return True
-    kind = column.field_type
-    return any(map(_has_default, kind.fields if kind.is_struct else _held(kind)))

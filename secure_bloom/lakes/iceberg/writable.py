@@ -11,8 +11,8 @@ from secure_bloom.lakes.iceberg.columns import TableColumns
 from secure_bloom.lakes.iceberg.commit_table import open_table
 from secure_bloom.lakes.iceberg.live_files import IcebergSelection
 from secure_bloom.lakes.iceberg.replacing_snapshot import Rewrite
+from secure_bloom.lakes.iceberg.schema_fields import names_of_structure
 from secure_bloom.lakes.iceberg.snapshot_run import IcebergRun, open_run
-from secure_bloom.lakes.iceberg.table import names_of_structure
 from secure_bloom.lakes.writable_table import IsSecret, TableChange, TableChoice, WritableTable
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage.column_mapping import ColumnMapping, OlderColumn, older_columns

@@ -16,7 +16,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes.iceberg import metadata_files
-from secure_bloom.lakes.iceberg.table import iceberg_table, old_metadata
+from secure_bloom.lakes.iceberg.old_metadata import old_metadata
+from secure_bloom.lakes.iceberg.table import iceberg_table
 from testing.iceberg_tables import iceberg, with_delete_file
 
 

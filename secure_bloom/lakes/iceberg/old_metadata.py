@@ -1,0 +1,105 @@
+"""What the metadata files of a table show of its columns, beside the entries of its live files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.iceberg.catalog import METADATA_SUFFIX
+from secure_bloom.lakes.iceberg.locations import opener
+from secure_bloom.lakes.iceberg.table import (
+    IcebergTable,
+    bounded_fields,
+    names_in,
+    opened_metadata,
+    partition_fields,
+)
+from secure_bloom.storage.dispatch import tree_of
+
+#: A field, by the table's UUID: a folder may have the metadata of another table with the same ids.
+_Field = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldMetadata:
+    """What metadata files of a table show of its columns, beside the entries of its live files.
+
+    ``bounds`` has the number of old files with a bound, by the names of columns. ``partitions`` are
+    columns whose values old manifests have. ``defaults`` are columns with a default value, and
+    ``sketches`` those of which statistics files hold hashes of the values.
+    """
+
+    bounds: Mapping[str, int]
+    partitions: frozenset[str]
+    defaults: frozenset[str]
+    sketches: frozenset[str]
+
+
+def old_metadata(table: IcebergTable) -> OldMetadata:
+    """Return what all metadata files but the table's own show, with all of their snapshots."""
+    live, seen = frozenset(table.files), set[str]()
+    names: dict[_Field, set[str]] = {}
+    bounds: dict[str, set[_Field]] = {}
+    partitions, defaults, sketches = set[_Field](), set[_Field](), set[_Field]()
+    tree = tree_of(table.path)
+    folder = tree.parents(table.path)[0]
+    for name in sorted(tree.names(folder)):
+        if name.endswith(METADATA_SUFFIX):
+            location = tree.join(folder, name)
+            one = opened_metadata(location)
+            uuid = str(one.metadata.table_uuid)
+            for schema in one.schemas().values():
+                for number in schema.field_ids:
+                    names.setdefault((uuid, number), set()).update(names_in(schema, number))
+                    field = schema.find_field(number)
+                    if (field.initial_default, field.write_default) != (None, None):
+                        defaults.add((uuid, number))
+            for found in one.metadata.statistics:
+                sketches.update((uuid, it) for blob in found.blob_metadata for it in blob.fields)
+            specs = set[int]()
+            for path, spec, ids in _entries(one, opener(location), seen):
+                specs.add(spec)
+                if path not in live:
+                    bounds.setdefault(path, set()).update((uuid, it) for it in ids)
+            partitions.update((uuid, it) for it in partition_fields(one, specs))
+
+    def named(fields: Iterable[_Field]) -> set[str]:
+        return {name for it in fields for name in names.get(it, ())}
+
+    return OldMetadata(
+        bounds=Counter(name for found in bounds.values() for name in named(found)),
+        partitions=frozenset(named(partitions)),
+        defaults=frozenset(named(defaults)),
+        sketches=frozenset(named(sketches)),
+    )
+
+
+def _entries(
+    table: Any, opened: Callable[[str], str], seen: set[str]
+) -> Iterator[tuple[str, int, set[int]]]:
+    """Yield the files of all entries of all snapshots: path, partition spec, fields with bounds.
+
+    Manifests, and lists of them, that were ``seen`` are left out: each metadata file names those of
+    the one before.
+    """
+    from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
+
+    for snapshot in table.snapshots():
+        if snapshot.manifest_list in seen:
+            continue
+        seen.add(snapshot.manifest_list)
+        try:
+            manifests = snapshot.manifests(table.io)
+            for manifest in manifests:
+                if manifest.manifest_path in seen:
+                    continue
+                seen.add(manifest.manifest_path)
+                for entry in manifest_entries(manifest, table.io, with_deleted=True):
+                    file = entry.data_file
+                    yield opened(file.file_path), file.spec_id, bounded_fields(file)
+        except PolicyError:
+            # Expired: its manifests are gone.
+            continue

@@ -1,0 +1,144 @@
+"""The fields of a table's schemas: names by their ids, Arrow types, values where files lack them.
+
+A file keeps the data of a column under its field id, whatever the column's name is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from secure_bloom.errors import FormatError
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from secure_bloom.lakes.iceberg.deletes import KeyColumn
+
+
+def names_of_structure(structure: Any) -> ColumnMapping:
+    """Return the names of the fields of a structure, by their ids."""
+    members: dict[StoredName, NamedField] = {
+        column.field_id: NamedField(name=column.name, inside=_inside(column.field_type))
+        for column in structure.fields
+    }
+    return ColumnMapping(members=members)
+
+
+def _inside(kind: Any) -> ColumnMapping | None:
+    if kind.is_struct:
+        return names_of_structure(kind)
+    inner = tuple(_inside(held.field_type) for held in _held(kind))
+    return ColumnMapping(inner=inner) if any(inner) else None
+
+
+def _held(kind: Any) -> list[Any]:
+    """Return the fields inside a list or a map."""
+    names = ("element_field", "key_field", "value_field")
+    return [getattr(kind, name) for name in names if hasattr(kind, name)]
+
+
+def dotted_names(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """Yield the dotted names of columns, and of the members of structures."""
+    import pyarrow as pa
+
+    for each in fields:
+        yield above + each.name
+        if pa.types.is_struct(each.type):
+            yield from dotted_names(each.type, f"{above}{each.name}.")
+
+
+def arrow_of(kind: Any) -> pa.DataType:
+    """Return the Arrow type in which a column of an Iceberg type is decoded."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    found = Schema(NestedField(1, "c", kind, required=False)).as_arrow().field(0).type
+    return getattr(found, "storage_type", found)
+
+
+def _scalar(value: Any, kind: Any) -> pa.Scalar:
+    """Return a value of the metadata in the Arrow type of a column."""
+    import pyarrow as pa
+
+    wanted = arrow_of(kind)
+    if isinstance(value, int) and pa.types.is_temporal(wanted):
+        # Days, microseconds or nanoseconds after 1970 or midnight.
+        stored = pa.int32() if wanted.bit_width == 32 else pa.int64()
+        return pa.scalar(value, stored).cast(wanted)
+    if hasattr(value, "bytes"):
+        value = value.bytes
+    return pa.scalar(value, wanted)
+
+
+def default_values(schema: Any) -> dict[str, pa.Scalar]:
+    """Return the values, other than null, of columns in files that lack them."""
+    return {
+        column.name: _scalar(column.initial_default, column.field_type)
+        for column in schema.fields
+        if column.initial_default is not None
+    }
+
+
+def partition_values(table: Any, schema: Any, file: Any) -> dict[str, pa.Scalar]:
+    """Return the values of partition columns, because imported files may lack these columns."""
+    found = {}
+    for position, part in enumerate(table.specs()[file.spec_id].fields):
+        column = schema._lazy_id_to_field.get(part.source_id)
+        value = file.partition[position]
+        if str(part.transform) == "identity" and column in schema.fields and value is not None:
+            found[column.name] = _scalar(value, column.field_type)
+    return found
+
+
+def nested_default(schema: Any) -> str | None:
+    """Return a sentence if a part of a column has a default value."""
+    for column in schema.fields:
+        kind = column.field_type
+        if any(map(_has_default, kind.fields if kind.is_struct else _held(kind))):
+            return f"a part of column {column.name} has a default value for files that lack it"
+    return None
+
+
+def _has_default(column: Any) -> bool:
+    if column.initial_default is not None:
+        return True
+    kind = column.field_type
+    return any(map(_has_default, kind.fields if kind.is_struct else _held(kind)))
+
+
+def key_columns(table: Any) -> Callable[[int], KeyColumn]:
+    """Return a function that finds a column of equality deletes by its id, in any schema."""
+    import pyarrow as pa
+
+    from secure_bloom.lakes.iceberg.deletes import KeyColumn
+
+    schemas = [table.schema(), *sorted(table.schemas().values(), key=lambda it: -it.schema_id)]
+
+    @cache
+    def find(field_id: int) -> KeyColumn:
+        for schema in schemas:
+            column = schema._lazy_id_to_field.get(field_id)
+            if column is None:
+                continue
+            if not column.field_type.is_primitive:
+                break
+            kind, default = arrow_of(column.field_type), column.initial_default
+            return KeyColumn(
+                field_id=field_id,
+                path=(*_ids_above(schema, field_id), field_id),
+                type=kind,
+                default=pa.scalar(None, kind)
+                if default is None
+                else _scalar(default, column.field_type),
+            )
+        raise FormatError(f"equality deletes use a field {field_id} that is not a column")
+
+    return find
+
+
+def _ids_above(schema: Any, field_id: int) -> tuple[int, ...]:
+    parent = schema._lazy_id_to_parent.get(field_id)
+    return () if parent is None else (*_ids_above(schema, parent), parent)
