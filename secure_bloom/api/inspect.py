@@ -79,8 +79,9 @@ def keys_used(
     """Return the master keys, and versions of them, that open the footers and columns of files.
 
     Names of keys are in clear. Only an encrypted footer hides the names of its columns' keys.  With
-    a policy, the report says which keys are retired, and which the policy does not name.  A file
-    that cannot be read is reported.
+    a policy, the report says which keys are retired, and which the policy does not name.  Files in
+    the folders that readers skip, such as copies and older versions of a table, are looked at too,
+    unless a version is asked for.  What cannot be looked at is in ``incomplete``.
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
@@ -94,7 +95,7 @@ def keys_used(
         storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
-        A report with ``files`` and ``files_by_key``.
+        A report with ``files``, ``files_by_key``, ``unused`` and ``incomplete``.
 
     Raises:
         PolicyError: A path leads to no file.
@@ -104,8 +105,12 @@ def keys_used(
         1
     """
     from secure_bloom.inspecting.key_use import find_key_use
+    from secure_bloom.inspecting.skipped_files import skipped_files
 
     access = Access.of(keys, policy)
     resolver, names = access.describing_resolver(), as_names("only", only)
     at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
-    return find_key_use(list_tables(as_paths(paths), at), resolver, access, names)
+    given = as_paths(paths)
+    listing = list_tables(given, at)
+    skipped = skipped_files(given, listing) if at.is_latest else None
+    return find_key_use(listing, skipped, resolver, access, names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,8 +217,11 @@ def used_command(
     secure-bloom keys used lake/ --policy policy.toml
     secure-bloom keys used lake/ --policy policy.toml --key k_pii_2025
 
+    Files in the folders that readers skip, such as copies and older versions of a table, are looked
+    at too, unless a version is asked for.
+
     Exit code: 0 done, 1 a key is in use that the policy says is retired, or a name of --key is most
-    likely misspelt, 2 error.
+    likely misspelt, 2 error, or files may depend on the keys that are asked for.
     """
     from secure_bloom.api.inspect import keys_used
     from secure_bloom.cli.rekey_verbs import print_used_keys
@@ -228,7 +231,8 @@ def used_command(
     code = print_and_exit_code(report, print_used_keys, as_json=as_json, verbose=verbose)
     misspelt = _complain_of_misspelt(report)
     found = EXIT_RETIRED if report.retired or misspelt else 0
-    return code or _complain_of_closed(report) or found
+    retired = () if policy is None else policy.retired_keys
+    return code or _complain_of_incomplete(report, retired) or found
 
 
 def _complain_of_misspelt(report: KeyUseReport) -> bool:
@@ -247,15 +251,28 @@ def _complain_of_misspelt(report: KeyUseReport) -> bool:
     return bool(misspelt)
 
 
-def _complain_of_closed(report: KeyUseReport) -> int:
-    """Return 2 if it is unknown whether files depend on the keys that were asked for, else 0."""
-    if not report.only or not report.incomplete:
+def _complain_of_incomplete(report: KeyUseReport, retired: Collection[str]) -> int:
+    """Return 2 if it is unknown whether files depend on keys that were asked for, else 0.
+
+    Without --key, the ``retired`` keys of the policy are asked for.
+    """
+    wanted = report.only or sorted(retired)
+    if not wanted or not report.incomplete:
         return 0
-    files = counted(len(report.incomplete), "file")
-    say(
-        "error",
-        f"the footers of {files} could not be opened: whether their columns depend on "
-        f"{', '.join(map(legible, report.only))} is not known",
-    )
-    say("hint", "give the keys of the footers: --policy FILE or --keyring FILE")
+    names = ", ".join(map(legible, wanted))
+    closed = sum(file.is_closed for file in report.incomplete)
+    if closed:
+        say(
+            "error",
+            f"the footers of {counted(closed, 'file')} could not be opened: whether their columns "
+            f"depend on {names} is not known",
+        )
+        say("hint", "give the keys of the footers: --policy FILE or --keyring FILE")
+    if unread := len(report.incomplete) - closed:
+        say(
+            "error",
+            f"{counted(unread, 'file')} could not be looked at: whether something depends on "
+            f"{names} is not known",
+        )
+        say("hint", "make the files readable, or destroy those that nobody needs")
     return 2

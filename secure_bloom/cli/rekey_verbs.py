@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -22,7 +22,7 @@ from secure_bloom.cli.shared_arguments import (
     with_table_options,
 )
 from secure_bloom.cli.terminal_tables import SHOWN_FILES, print_files, print_table, short_names
-from secure_bloom.cli.verbosity import print_line, print_note, print_notes
+from secure_bloom.cli.verbosity import SHOWN_NOTES, print_line, print_note, print_notes
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes, legible
 
@@ -261,6 +261,9 @@ _IN_POLICY: Mapping[str | None, str] = {
 }
 
 
+_SEEN: Final = "files that readers skip were looked at too"
+
+
 def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
     """Print the number of files that each key opens.
 
@@ -270,20 +273,40 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
         [name, version or "", f"{count:,}", _IN_POLICY[report.standings[name]]]
         for (name, version), count in report.files_by_key.items()
     ]
-    if rows or not (report.unused or report.unknown):
+    if rows or not (report.unused or report.unknown or report.skipped):
         print_table(["master key", "version", "files>", "policy"], rows)
     for name in report.unused:
-        others = "older files of the table" if report.live_only else "copies that readers skip"
-        not_seen = f"{others} were not looked at: secure-bloom audit finds them"
-        print_line(f"{legible(name)}: nothing depends on it; {not_seen}")
+        seen = "only this version was looked at" if report.live_only else _SEEN
+        print_line(f"{legible(name)}: nothing depends on it; {seen}")
     for unknown in report.unknown:
         name = legible(unknown.master_key)
         print_note(f"neither files nor policy nor keyring know the name {name}", err=True)
-    hidden = len(report.incomplete)
-    if hidden:
-        files = counted(hidden, "file")
-        print_note(f"{files} whose footer would not open: keys of columns in them are not known")
-    for file in report.files if verbose or report.only else ():
-        for key in file.keys:
-            opened = [*(["the footer"] if key.opens_footer else []), *key.columns]
-            print_line(f"{legible(file.path)}: {key.master_key}: {', '.join(opened)}")
+    # Failed files of the table are printed as errors.
+    closed = [file for file in report.files if file.is_closed]
+    left = closed + [file for file in report.skipped if not file.is_complete]
+    for file in left if verbose else left[:SHOWN_NOTES]:
+        print_note(f"{legible(file.path)}: not all of its keys are known: {file.reason}")
+    if len(left) > SHOWN_NOTES and not verbose:
+        more = counted(len(left) - SHOWN_NOTES, "more file")
+        print_note(f"the same of {more}: -v names them")
+    _print_opened(report, shown=bool(verbose or report.only))
+
+
+def _print_opened(report: KeyUseReport, *, shown: bool) -> None:
+    """Print what each key opens in each file if that is ``shown``.
+
+    Else print the names of the keys of files that readers skip.
+    """
+    if shown:
+        for files, end in ((report.files, ""), (report.skipped, "; readers skip the file")):
+            for file in files:
+                for key in file.keys:
+                    opened = ", ".join(
+                        [*(["the footer"] if key.opens_footer else []), *key.columns]
+                    )
+                    print_line(f"{legible(file.path)}: {key.master_key}: {opened}{end}")
+    elif names := sorted({key.master_key for file in report.skipped for key in file.keys}):
+        also = ", ".join(map(legible, names))
+        print_note(
+            f"files that readers skip, such as old versions, depend on {also}: -v lists them"
+        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain, repeat
 from typing import Any, ClassVar
 
 from secure_bloom.calling.close_names import CloseNames
@@ -13,6 +14,7 @@ from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.kms import Keyring, version_in
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
+from secure_bloom.inspecting.skipped_files import SkippedFile
 from secure_bloom.lakes import TableListing
 from secure_bloom.parquet.footer.locate import Tail, read_tail
 from secure_bloom.parquet.footer.opened import Footer, read_unverified, unlock
@@ -26,6 +28,7 @@ from secure_bloom.storage import files_at_once
 _WORKERS = 4
 #: Names of keys with at least this likeness may be one name, misspelt.
 _ALIKE = 0.8
+_CLOSED = "the footer could not be opened"
 
 
 class KeyStanding(enum.StrEnum):
@@ -54,17 +57,24 @@ class UsedKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKeyUse:
-    """One file and its master keys. ``is_complete`` is False if its footer could not be opened.
+    """One file and its master keys. ``is_complete`` is False if it may depend on others.
 
-    In that case the keys of its columns are not known.
+    ``reason`` says why: the file cannot be read, or its footer could not be opened, so that the
+    keys of its columns are not known.
     """
 
     path: str
     keys: tuple[UsedKey, ...] = ()
     is_complete: bool = True
+    reason: str | None = None
     error: str | None = None
     hint: str | None = None
     causes: tuple[str, ...] = ()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the file was read, and its footer could not be opened."""
+        return self.reason == _CLOSED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +92,14 @@ class UnknownKey:
 class KeyUseReport(ReportOfFiles[FileKeyUse]):
     """The master keys that a table depends on. ``only`` limits it to these keys and their files.
 
-    With ``live_only`` a table has a log, and files that are no longer live were not looked at.
+    ``skipped`` are the files that readers skip, such as copies and old versions of a table, if they
+    depend on a key or cannot be looked at.  With ``live_only`` one version of a table was asked
+    for, and no other file was looked at.
     ``unknown`` are the keys of ``only`` that nothing knows, which may be misspelt.
     """
 
     files: tuple[FileKeyUse, ...]
+    skipped: tuple[FileKeyUse, ...] = ()
     only: tuple[str, ...] = ()
     live_only: bool = False
     unknown: tuple[UnknownKey, ...] = ()
@@ -107,7 +120,8 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
     @property
     def standings(self) -> dict[str, KeyStanding | None]:
         """What the policy says about each master key that is in use, by name."""
-        found = {key.master_key: key.in_policy for file in self.files for key in file.keys}
+        files = self.files + self.skipped
+        found = {key.master_key: key.in_policy for file in files for key in file.keys}
         return dict(sorted(found.items()))
 
     @property
@@ -117,24 +131,25 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The keys of ``only`` that no file depends on. None if a footer could not be opened.
+        """The keys of ``only`` that no file depends on. Empty if any file is incomplete.
 
         A name that is most likely misspelt is left out: nothing is known of the key that was meant.
         """
-        if self.incomplete or self.failed:
+        if self.incomplete:
             return ()
-        used = {key.master_key for file in self.files for key in file.keys}
+        used = set(self.standings)
         used.update(it.master_key for it in self.unknown if it.did_you_mean is not None)
         return tuple(name for name in self.only if name not in used)
 
     @property
     def incomplete(self) -> tuple[FileKeyUse, ...]:
-        """The files whose footers could not be opened, so that their columns' keys are unknown."""
-        return tuple(file for file in self.files if not file.is_complete)
+        """The files that may depend on keys that are not known, each with its ``reason``."""
+        return tuple(file for file in self.files + self.skipped if not file.is_complete)
 
     def _document(self) -> dict[str, Any]:
         return {
             "files": [asdict(file) for file in self.files],
+            "skipped": [asdict(file) for file in self.skipped],
             "keys": [
                 {
                     "master_key": name,
@@ -145,6 +160,7 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
                 for (name, version), count in self.files_by_key.items()
             ],
             "unused": list(self.unused),
+            "incomplete": [{"path": it.path, "reason": it.reason} for it in self.incomplete],
             "unknown": [asdict(it) for it in self.unknown],
             "live_only": self.live_only,
         }
@@ -155,21 +171,32 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
 
 
 def find_key_use(
-    listing: TableListing, resolver: KeyResolver, access: Access, only: Sequence[str]
+    listing: TableListing,
+    skipped: Iterable[SkippedFile] | None,
+    resolver: KeyResolver,
+    access: Access,
+    only: Sequence[str],
 ) -> KeyUseReport:
-    """Return the master keys that the files of a listing depend on, or only those in ``only``."""
+    """Return the master keys that the files of a listing depend on, or only those in ``only``.
+
+    ``skipped`` are the files that readers skip. With None one version of a table is asked for.
+    """
     policy = access.policy
     files = KeyPrefetch(resolver).each(listing.paths)
     workers = max(_WORKERS, files_at_once(listing.paths))
     found = in_order(lambda path: _file(listing, path, resolver), files, workers)
-    used, known = [], _known_names(access)
-    for file in found:
+    others = in_order(lambda it: _skipped(listing, it, resolver), skipped or (), workers)
+    used: list[FileKeyUse | None] = []
+    unlisted: list[FileKeyUse | None] = []
+    known = _known_names(access)
+    for file, into in chain(zip(found, repeat(used)), zip(others, repeat(unlisted))):
         known.update(key.master_key for key in file.keys)
-        used.append(_of_keys(_with_states(file, policy), only))
+        into.append(_of_keys(_with_states(file, policy), only))
     return KeyUseReport(
         files=tuple(file for file in used if file is not None),
+        skipped=tuple(it for it in unlisted if it is not None and (it.keys or not it.is_complete)),
         only=tuple(only),
-        live_only=bool(listing.logs),
+        live_only=skipped is None,
         unknown=tuple(_unknown(only, known)),
     )
 
@@ -211,8 +238,13 @@ def _of_keys(file: FileKeyUse, only: Sequence[str]) -> FileKeyUse | None:
     if not only:
         return file
     keys = tuple(key for key in file.keys if key.master_key in only)
-    is_out = not keys and file.is_complete and file.error is None
-    return None if is_out else replace(file, keys=keys)
+    return None if not keys and file.is_complete else replace(file, keys=keys)
+
+
+def _skipped(listing: TableListing, file: SkippedFile, resolver: KeyResolver) -> FileKeyUse:
+    if file.reason is None:
+        return _file(listing, file.path, resolver)
+    return FileKeyUse(path=file.path, is_complete=False, reason=file.reason)
 
 
 def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse:
@@ -225,10 +257,11 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
             for place, stored in _stored(tail.key_metadata, footer):
                 found.setdefault(_key(stored, keys), []).append(place)
     except SecureBloomError as error:
-        return FileKeyUse(path=path, **failure_of(error))
+        return FileKeyUse(path=path, is_complete=False, reason=error.message, **failure_of(error))
     return FileKeyUse(
         path=path,
         is_complete=footer is not None,
+        reason=_CLOSED if footer is None else None,
         keys=tuple(
             UsedKey(
                 master_key=name,

@@ -148,10 +148,7 @@ class TestUsed:
         code, shown, _ = self.used(capsys, tmp_path / "t", *keys)
         assert (code, shown) == (
             0,
-            (
-                "k_none: nothing depends on it; copies that readers skip were not looked at: "
-                "secure-bloom audit finds them\n"
-            ),
+            ("k_none: nothing depends on it; files that readers skip were looked at too\n"),
         )
         document = json.loads(self.used(capsys, tmp_path / "t", *keys, "--json")[1])
         assert (document["unused"], document["live_only"]) == (["k_none"], False)
@@ -161,6 +158,25 @@ class TestUsed:
         assert "nothing depends on it" not in shown
         assert code == 2
         assert "whether their columns depend on k_finance is not known" in complaint
+
+    def test_the_exit_code_says_that_not_all_is_known(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "t").mkdir()
+        write(tmp_path / "t" / "x.parquet", customers(30))
+        (tmp_path / "t" / "_broken").write_bytes(b"PAR1" * 3)
+        policy = self.policy(tmp_path)
+        words = (tmp_path / "t", "--policy", policy, "--keyring", tmp_path / "keyring.json")
+        assert self.used(capsys, *words)[0] == 0
+        for asked in (("--key", "k_finance"), ("--key", "k_finance", "--json")):
+            code, shown, complaint = self.used(capsys, *words, *asked)
+            assert (code, "nothing depends" in shown) == (2, False)
+            assert "whether something depends on k_finance is not known" in complaint
+        # A retired key of the policy is asked for too.
+        self.policy(tmp_path, "[keys.k_finance]\nretired = true\n")
+        assert self.used(capsys, *words)[0] == 2
+        (tmp_path / "t" / "_broken").unlink()
+        assert self.used(capsys, *words)[0] == 0
 
     def test_a_misspelt_key_is_no_all_clear(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
