@@ -288,13 +288,15 @@ def test_rows_without_a_record_key_are_not_nowhere(tmp_path: Path, entry: str) -
 
 @MODES
 @pytest.mark.parametrize("row_group_size", [2, 6])
+@pytest.mark.parametrize("counts_nulls", [True, False])
 def test_some_rows_without_a_record_key_are_not_nowhere(
-    tmp_path: Path, mode: Mode, row_group_size: int
+    tmp_path: Path, mode: Mode, row_group_size: int, counts_nulls: bool
 ) -> None:
     """Older rows have keys; those after the table's meta fields were emptied have none."""
     keys = keys_from(0, 6)
     rows = [*keys[:4], None, None]
-    path = base_file(tmp_path / "x.parquet", rows, mode, row_group_size=row_group_size)
+    options = {"row_group_size": row_group_size, "write_statistics": counts_nulls}
+    path = base_file(tmp_path / "x.parquet", rows, mode, **options)
     held = RecordKeyFilterOptions().empty_filter(4)
     held.insert_packed(PackedKeys.of(key.encode() for key in keys[:4]))
     with opened(path, KEYRING) as it:

@@ -115,25 +115,29 @@ def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
     """Return the footer's entries about the keys in ``column``, or None.
 
     Entries of another or an unnamed column are not returned, because they rule nothing out.  Nor is
-    an entry of Hudi's own key column that is empty in a file with rows, or whose column has nulls:
-    a table may leave the column null, and then the rows have keys that the filter lacks.
+    an entry of Hudi's own key column that is empty in a file with rows, or whose column may have
+    nulls: a table may leave the column null, and then the rows have keys that the filter lacks.
     """
     entry = read_entry(footer)
     if entry is None or entry.column != column:
         return None
-    if column == RECORD_KEY and any(footer.rows) and (entry.is_empty or _has_nulls(footer)):
+    if column == RECORD_KEY and any(footer.rows) and (entry.is_empty or _may_have_nulls(footer)):
         return None
     return entry
 
 
-def _has_nulls(footer: Footer) -> bool:
-    """Return whether statistics say that rows have no record key."""
-    paths = [leaf.path for leaf in footer.leaves]
-    # Without the key of the column its statistics are not known.
+def _may_have_nulls(footer: Footer) -> bool:
+    """Return whether rows may have no record key: nulls are counted, or the count is left out.
+
+    Return False if the key of the column is missing: its statistics are not known then.
+    """
+    ordinal = next((i for i, it in enumerate(footer.leaves) if it.path == (RECORD_KEY,)), None)
+    if ordinal is None or footer.leaves[ordinal].is_required:
+        return False
     with suppress(KeyUnavailableError):
-        for row_group in range(len(footer.row_groups)) if (RECORD_KEY,) in paths else ():
-            found = footer.chunk(row_group, paths.index((RECORD_KEY,))).meta_data.statistics
-            if found is not None and found.null_count:
+        for row_group in range(len(footer.row_groups)):
+            found = footer.chunk(row_group, ordinal).meta_data.statistics
+            if found is None or found.null_count != 0:
                 return True
     return False
 
