@@ -21,10 +21,12 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
+import select
 import sys
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 _OBJECTS: Final = 50_000
 _exit_code: int | None = None
@@ -36,6 +38,7 @@ def settle_process() -> None:
     Most of a short run is its start and end.
     """
     _open_closed_streams()
+    _let_streams_wait()
     # Imports make many objects and no garbage; to look for some takes a tenth of their time.
     gc.set_threshold(_OBJECTS, 10, 10)
     # At the end the interpreter would look for garbage among all that was imported.
@@ -76,3 +79,47 @@ def _open_closed_streams() -> None:
             os.set_inheritable(number, True)
             stream = os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace")
             setattr(sys, name, stream)
+
+
+class _Output(io.FileIO):
+    """A standard stream that waits for its reader.
+
+    Another program may have made the pipe or the terminal one that does not wait (O_NONBLOCK).
+    """
+
+    def write(self, data: Any, /) -> int:
+        while (written := super().write(data)) is None:
+            select.select([], [self], [])
+        return written
+
+
+class _Messages(_Output):
+    """Standard error. Writes to it never fail: no run ends because nobody reads its notes.
+
+    A full disk, a reader that went away and a terminal that was closed lose the text.
+    """
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def _let_streams_wait() -> None:
+    # Windows writes to consoles in another way.
+    if os.name != "posix":
+        return
+    for name, kind in (("stdout", _Output), ("stderr", _Messages)):
+        stream = getattr(sys, name)
+        # What replaced the stream has its own rules.
+        if stream is getattr(sys, f"__{name}__"):
+            stream.flush()
+            new = io.TextIOWrapper(
+                io.BufferedWriter(kind(stream.fileno(), "w", closefd=False)),
+                encoding=stream.encoding,
+                errors=stream.errors,
+                line_buffering=stream.line_buffering,
+                write_through=stream.write_through,
+            )
+            setattr(sys, name, new)

@@ -212,6 +212,58 @@ def test_a_lost_report_of_a_verb_that_writes_says_that_the_files_are_done(
     assert (tmp_path / "f.parquet").read_bytes() != before
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("verb", "end"),
+    [
+        (["probe", "missing.parquet", "id", "1"], "full"),
+        (["audit", "."], "gone"),
+        (["add", ".", "--column", "id"], "gone"),
+    ],
+    ids=["probe", "audit", "add"],
+)
+def test_an_error_that_stderr_does_not_take_keeps_its_exit_code(
+    tmp_path: Path, verb: list[str], end: str
+) -> None:
+    """Code 1 would say that the value is absent, or that the audit found something."""
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "f.parquet")
+    before = (tmp_path / "f.parquet").read_bytes()
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1" * 8)
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with open(theirs, "wb") as gone, Path("/dev/full").open("wb") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [*COMMAND, *verb],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=full if end == "full" else gone,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert ((tmp_path / "f.parquet").read_bytes() != before) == (verb[0] == "add")
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_output_waits_for_a_pipe_that_is_full_and_does_not_wait(
+    tmp_path: Path, stream: str
+) -> None:
+    """Other programs at the same pipe or terminal make it one that does not wait."""
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "f.parquet")
+    path = tmp_path / ("f.parquet" if stream == "stdout" else "missing.parquet")
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    filled = os.write(theirs, bytes(1 << 20))
+    command = [*COMMAND, "inspect", str(path)]
+    with subprocess.Popen(command, **{stream: theirs}) as process:
+        os.close(theirs)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+        with open(ours, "rb") as reader:  # noqa: PTH123
+            text = reader.read()[filled:].decode()
+    assert process.returncode == (0 if stream == "stdout" else 2)
+    assert path.name in text
+
+
 def test_a_reader_that_went_away_ends_every_verb_quietly(lake: Path) -> None:
     keyring = ("--keyring", lake / "keyring.json")
     for verb in (
