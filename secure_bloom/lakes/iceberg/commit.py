@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.manifest import ManifestContent, ManifestEntry
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import (
@@ -27,6 +27,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.lakes.iceberg.catalog import catalog_errors, is_busy, is_denied
 from secure_bloom.lakes.iceberg.commit_table import CommitTable, refuse_unwritable
+from secure_bloom.lakes.iceberg.kept_entries import KeptEntry
 from secure_bloom.lakes.iceberg.live_files import Manifests, paths_with_deleted_rows
 from secure_bloom.lakes.iceberg.replacing_snapshot import Changes, SnapshotWriter
 from secure_bloom.storage import is_object_uri
@@ -309,9 +310,9 @@ def still_standing(
 
 def _deletes_since(
     table: CommitTable, manifests: Manifests, base: Snapshot | None, known: set[str]
-) -> list[ManifestEntry]:
+) -> list[KeptEntry]:
     """Return the delete files of the branch's snapshots after the base that are new since it."""
-    found: dict[str, ManifestEntry] = {}
+    found: dict[str, KeptEntry] = {}
     seen: set[str] = set()
     snapshot = table.head
     while snapshot is not None and snapshot != base:

@@ -1,4 +1,4 @@
-"""Keep entries of manifests in a quarter of the memory that pyiceberg takes for them.
+"""Keep entries of manifests in a sixth of the memory that pyiceberg takes for them.
 
 A run that commits keeps the entries of all files of a table.  Almost all of an entry are its
 numbers and bounds by column, which are looked at for few files.  So they are kept as bytes, from
@@ -6,63 +6,172 @@ which they are made again each time, and what they take is known:
 
     a map of numbers    its keys, its values: two arrays, of integers as small as they can be
     a map of bounds     its keys, the lengths of the bounds, all bounds one after the other
+
+These bytes are deflated with those of the manifest's first entry as the dictionary, because all
+entries of a table have the same columns.  Equal ids and partitions are one object.
+
+    keeper = EntryKeeper(decoded)                       # one for each manifest
+    kept = [keeper.kept(entry) for entry in entries]    # what they take is counted
+    kept[0].data_file.whole()                           # pyiceberg's record, made again
 """
 
 from __future__ import annotations
 
 import marshal
 import sys
+import zlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
+from pyiceberg.typedef import Record
 
-_PARTITION: Final = 3
-#: The positions from ``column_sizes`` to ``equality_ids``: maps by column, key metadata, and lists.
-_FIRST, _END = 6, 15
+from secure_bloom.running.memory_budget import DecodedBytes
+
+#: The first fields of pyiceberg's record, which are looked at for every file.
+_PLAIN: Final = (
+    "content",
+    "file_path",
+    "file_format",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+)
+#: The positions of the other fields that pyiceberg names.
+_PACKED: Final = {
+    "column_sizes": 6,
+    "value_counts": 7,
+    "null_value_counts": 8,
+    "nan_value_counts": 9,
+    "lower_bounds": 10,
+    "upper_bounds": 11,
+    "key_metadata": 12,
+    "split_offsets": 13,
+    "equality_ids": 14,
+    "sort_order_id": 15,
+}
 #: Types of arrays for numbers that are not negative, from the smallest on.
 _UNSIGNED: Final = ("B", "H", "I")
-#: What the objects of an entry take beside their fields.
-_OBJECT_BYTES: Final = 380
+#: A raw deflate stream with a window of 4 KiB.
+_WINDOW: Final = -12
+#: What the objects of an entry take beside the fields that are counted.
+_OBJECT_BYTES: Final = 300
 
 
-class KeptFile(DataFile):  # type: ignore[misc, unused-ignore]
-    """The record of a data file or delete file, which does not change once it is packed."""
+@dataclass(eq=False, slots=True, kw_only=True)
+class KeptFile:
+    """The record of a data file or delete file, with the names and positions of pyiceberg's."""
 
-    _packed: bytes | None = None
-
-    def pack(self) -> int:
-        """Keep the maps and lists as bytes. Return how many bytes the entry takes."""
-        found = [_packed(self._data[position]) for position in range(_FIRST, _END)]
-        self._packed = marshal.dumps(found)
-        self._data[_FIRST:_END] = [None] * (_END - _FIRST)
-        fields = (self._packed, *self._data, *self._data[_PARTITION]._data)
-        return _OBJECT_BYTES + sum(map(sys.getsizeof, fields))
+    content: DataFileContent
+    file_path: str
+    file_format: FileFormat
+    partition: Record
+    record_count: int
+    file_size_in_bytes: int
+    spec_id: int
+    #: The fields from ``column_sizes`` on, and the dictionary with which they are inflated.
+    _packed: bytes
+    _like: bytes
 
     def __getitem__(self, position: int) -> Any:
         """Return a field by its position."""
-        if self._packed is None or not _FIRST <= position < _END:
-            return self._data[position]
-        # Not bytes of a file: `pack` has made them.
-        return _unpacked(marshal.loads(self._packed)[position - _FIRST])  # noqa: S302
+        if position < len(_PLAIN):
+            return getattr(self, _PLAIN[position])
+        return _unpacked(self._fields()[position - len(_PLAIN)])
 
-    def __setitem__(self, position: int, value: Any) -> None:
-        """Set a field. Raises TypeError for a record that is packed."""
-        if self._packed is not None:
-            raise TypeError("the record of a kept entry does not change")
-        self._data[position] = value
+    def __getattr__(self, name: str) -> Any:
+        """Return a packed field by its name."""
+        if name not in _PACKED:
+            raise AttributeError(name)
+        return self[_PACKED[name]]
 
-    column_sizes = property(lambda self: self[6])
-    value_counts = property(lambda self: self[7])
-    null_value_counts = property(lambda self: self[8])
-    nan_value_counts = property(lambda self: self[9])
-    lower_bounds = property(lambda self: self[10])
-    upper_bounds = property(lambda self: self[11])
-    key_metadata = property(lambda self: self[12])
-    split_offsets = property(lambda self: self[13])
-    equality_ids = property(lambda self: self[14])
+    def whole(self) -> DataFile:
+        """Return pyiceberg's record with all fields, which may be changed."""
+        plain = (getattr(self, name) for name in _PLAIN)
+        found = DataFile(*plain, *map(_unpacked, self._fields()))
+        found.spec_id = self.spec_id
+        return found
+
+    def _fields(self) -> list[Any]:
+        unpacker = zlib.decompressobj(_WINDOW, self._like)
+        # Not bytes of a file: an `EntryKeeper` has made them.
+        found: list[Any] = marshal.loads(unpacker.decompress(self._packed))  # noqa: S302
+        return found
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class KeptEntry:
+    """The entry of a manifest with a :class:`KeptFile`."""
+
+    status: ManifestEntryStatus
+    snapshot_id: int | None
+    sequence_number: int | None
+    file_sequence_number: int | None
+    data_file: KeptFile
+
+    def __sizeof__(self) -> int:
+        """Return how many bytes the entry takes, with its file's."""
+        file = self.data_file
+        values = (file._packed, file.file_path, *file.partition._data)
+        return _OBJECT_BYTES + sum(map(sys.getsizeof, values))
+
+
+class EntryKeeper:
+    """Makes the kept entries of one manifest, and counts what they take."""
+
+    def __init__(self, decoded: DecodedBytes) -> None:
+        self._decoded = decoded
+        #: The end of the packed fields of the first entry: deflate looks back no further.
+        self._like: bytes | None = None
+        #: Ids, sequence numbers and partitions by their texts.
+        self._equal: dict[str, Any] = {}
+
+    def kept(self, entry: ManifestEntry) -> KeptEntry:
+        """Return an entry as it is kept.
+
+        Raises MemoryBudgetError if all that is counted is beyond the budget.
+        """
+        file, equal = entry.data_file, self._equal_one
+        fields = marshal.dumps([_packed(it) for it in file._data[len(_PLAIN) :]])
+        if self._like is None:
+            self._like = fields[-(1 << -_WINDOW) :]
+            self._decoded.add(len(self._like))
+        packer = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, 5, zdict=self._like)
+        found = KeptEntry(
+            status=entry.status,
+            snapshot_id=equal(entry.snapshot_id),
+            sequence_number=equal(entry.sequence_number),
+            file_sequence_number=equal(entry.file_sequence_number),
+            data_file=KeptFile(
+                content=file.content,
+                file_path=file.file_path,
+                file_format=file.file_format,
+                partition=equal(file.partition),
+                record_count=file.record_count,
+                file_size_in_bytes=file.file_size_in_bytes,
+                spec_id=file.spec_id,
+                _packed=packer.compress(fields) + packer.flush(),
+                _like=self._like,
+            ),
+        )
+        self._decoded.add(sys.getsizeof(found))
+        return found
+
+    def _equal_one(self, value: Any) -> Any:
+        """Return an equal value of an earlier entry, or this one if there is none."""
+        # By its text: a NaN is not equal to itself, and 0.0 is equal to -0.0.  That of a partition
+        # has null and "None" alike, that of its fields has not.
+        text = repr(value._data if isinstance(value, Record) else value)
+        return self._equal.setdefault(text, value)
 
 
 def _packed(value: Any) -> Any:

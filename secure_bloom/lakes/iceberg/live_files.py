@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyiceberg.expressions import (
@@ -50,7 +50,7 @@ from secure_bloom.lakes.iceberg.deletes import (
     only_path,
     partition_of,
 )
-from secure_bloom.lakes.iceberg.kept_entries import KeptFile
+from secure_bloom.lakes.iceberg.kept_entries import EntryKeeper, KeptEntry
 from secure_bloom.lakes.iceberg.metadata_files import (
     counted_by_block,
     counted_together,
@@ -68,6 +68,7 @@ from secure_bloom.running.memory_budget import DecodedBytes, refuse_beyond
 _FILE_PATH_COLUMN: Final = "file_path"
 _DELETED: Final = ManifestEntryStatus.DELETED
 
+_Entry = TypeVar("_Entry", ManifestEntry, KeptEntry)
 _Build = Callable[[str, list[Any]], BooleanExpression]
 #: Operators that metrics of files can decide.  A negated comparison of floats is left out: it is
 #: true for a NaN, which bounds do not show.
@@ -118,7 +119,7 @@ class Manifests:
     io: Any
     _kept: DecodedBytes = field(default_factory=lambda: DecodedBytes("the table's metadata"))
     _lists: dict[str, list[ManifestFile]] = field(default_factory=dict)
-    _entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+    _entries: dict[str, list[KeptEntry]] = field(default_factory=dict)
     #: The data files that position delete files name, as far as these were read.
     _named: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -131,29 +132,27 @@ class Manifests:
                 self._lists[name] = listed_manifests(snapshot, files)
         return [it for it in self._lists[name] if it.content == content]
 
-    def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+    def entries(self, manifest: ManifestFile) -> list[KeptEntry]:
         """Return the entries of a manifest that are not deleted."""
         return [it for it in self.all_entries(manifest) if it.status != _DELETED]
 
-    def all_entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+    def all_entries(self, manifest: ManifestFile) -> list[KeptEntry]:
         """Return the entries of a manifest, also those of files that a snapshot has deleted."""
         path = manifest.manifest_path
         if path not in self._entries:
-            found, files = list[ManifestEntry](), counted_by_block(self.io)
+            files, keeper = counted_by_block(self.io), EntryKeeper(self._kept)
             with damaged_metadata():
-                for entry in manifest_entries(manifest, files, with_deleted=True, kind=KeptFile):
-                    self._kept.add(entry.data_file.pack())
-                    found.append(entry)
-            self._entries[path] = found
+                found = manifest_entries(manifest, files, with_deleted=True)
+                self._entries[path] = list(map(keeper.kept, found))
         return self._entries[path]
 
-    def live(self, snapshot: Any) -> dict[str, ManifestEntry]:
+    def live(self, snapshot: Any) -> dict[str, KeptEntry]:
         """Return the live data files of a snapshot, by their paths in the manifests.
 
         Raises FormatError if two entries name one data file: its rows count twice, and those of a
         new file would count once.
         """
-        found: dict[str, ManifestEntry] = {}
+        found: dict[str, KeptEntry] = {}
         for entry in self._data(snapshot):
             add_once(found, entry.data_file.file_path, entry)
         return found
@@ -162,11 +161,11 @@ class Manifests:
         """Return the paths of the live data files of a snapshot."""
         return frozenset(entry.data_file.file_path for entry in self._data(snapshot))
 
-    def _data(self, snapshot: Any) -> Iterator[ManifestEntry]:
+    def _data(self, snapshot: Any) -> Iterator[KeptEntry]:
         for manifest in () if snapshot is None else self.of(snapshot, ManifestContent.DATA):
             yield from self.entries(manifest)
 
-    def deletes(self, snapshot: Any) -> list[ManifestEntry]:
+    def deletes(self, snapshot: Any) -> list[KeptEntry]:
         """Return the live delete files of a snapshot."""
         if snapshot is None:
             return []
@@ -176,7 +175,7 @@ class Manifests:
             for entry in self.entries(manifest)
         ]
 
-    def named_paths(self, deletes: ManifestEntry, among: DataPaths) -> Collection[str]:
+    def named_paths(self, deletes: KeptEntry, among: DataPaths) -> Collection[str]:
         """Return the data files among these that a position delete file names.
 
         Returns all of them that its bounds leave if this is unknown.
@@ -218,9 +217,9 @@ class Chosen:
     ``deletes`` are the position delete files that apply to a wanted data file and name it.
     """
 
-    wanted: Mapping[str, ManifestEntry]
+    wanted: Mapping[str, KeptEntry]
     skipped: Mapping[str, str]
-    deletes: Mapping[str, tuple[ManifestEntry, ...]]
+    deletes: Mapping[str, tuple[KeptEntry, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +261,7 @@ def unmatched_notes(
     live = manifests.live(table.head).values()
     schema, found = table.metadata.schema(), dict[str, dict[str | None, None]]()
     with damaged_metadata():
-        for spec_id, entries in group_by_spec(list(live)).items():
+        for spec_id, entries in group_by_spec(live).items():
             for position, field_ in enumerate(table.metadata.specs()[spec_id].fields):
                 source = schema.find_column_name(field_.source_id)
                 if source is None or not isinstance(field_.transform, IdentityTransform):
@@ -288,8 +287,8 @@ def _known_snapshot(table: CommitTable, snapshot_id: int) -> Any:
 
 
 def _may_match(
-    table: CommitTable, live: Mapping[str, ManifestEntry], where: str
-) -> dict[str, ManifestEntry]:
+    table: CommitTable, live: Mapping[str, KeptEntry], where: str
+) -> dict[str, KeptEntry]:
     """Return the live data files whose partition and metrics do not exclude a matching row.
 
     pyiceberg's own plan would read the manifests again, and without a common budget.
@@ -318,10 +317,10 @@ def _may_match(
 
 
 def _position_deletes(
-    deletes: Iterable[ManifestEntry], live: Mapping[str, ManifestEntry], manifests: Manifests
-) -> dict[str, list[ManifestEntry]]:
+    deletes: Iterable[KeptEntry], live: Mapping[str, KeptEntry], manifests: Manifests
+) -> dict[str, list[KeptEntry]]:
     """Return the position delete files that apply to each live data file and name it."""
-    found: dict[str, list[ManifestEntry]] = {}
+    found: dict[str, list[KeptEntry]] = {}
     among = DataPaths(live)
     for entry in deletes:
         if entry.data_file.content != DataFileContent.POSITION_DELETES:
@@ -332,7 +331,7 @@ def _position_deletes(
     return found
 
 
-def _applies(deletes: ManifestEntry, data: ManifestEntry) -> bool:
+def _applies(deletes: KeptEntry, data: KeptEntry) -> bool:
     """Return whether a position delete file applies to a data file (spec, "Scan Planning")."""
     if (deletes.sequence_number or 0) < (data.sequence_number or 0):
         return False
@@ -340,7 +339,7 @@ def _applies(deletes: ManifestEntry, data: ManifestEntry) -> bool:
     return only_path(file) is not None or partition_of(file) == partition_of(data.data_file)
 
 
-def _skip(entry: ManifestEntry, deletes: Sequence[ManifestEntry]) -> str | None:
+def _skip(entry: KeptEntry, deletes: Sequence[KeptEntry]) -> str | None:
     """Return why a data file gets no new file, or None if it may get one."""
     if any(it.data_file.file_format != FileFormat.PARQUET for it in deletes):
         return "a delete file that is not Parquet names it, so a copy would bring deleted rows back"
@@ -352,7 +351,7 @@ def _skip(entry: ManifestEntry, deletes: Sequence[ManifestEntry]) -> str | None:
 
 
 def paths_with_deleted_rows(
-    deletes: Iterable[ManifestEntry], wanted: Iterable[str], manifests: Manifests
+    deletes: Iterable[KeptEntry], wanted: Iterable[str], manifests: Manifests
 ) -> frozenset[str]:
     """Return those of the ``wanted`` data files that a position delete or deletion vector names."""
     among, found = DataPaths(wanted), set[str]()
@@ -385,9 +384,9 @@ def _read_paths(file: Any, io: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def group_by_spec(entries: Sequence[ManifestEntry]) -> dict[int, list[ManifestEntry]]:
+def group_by_spec(entries: Iterable[_Entry]) -> dict[int, list[_Entry]]:
     """Return the entries by the id of their partition spec. A manifest has entries of one spec."""
-    found: dict[int, list[ManifestEntry]] = {}
+    found: dict[int, list[_Entry]] = {}
     for entry in entries:
         found.setdefault(entry.data_file.spec_id, []).append(entry)
     return found

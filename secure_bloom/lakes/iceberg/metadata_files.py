@@ -278,11 +278,7 @@ def listed_manifests(snapshot: Any, files: FileIO) -> list[ManifestFile]:
 
 
 def manifest_entries(
-    manifest: ManifestFile,
-    files: FileIO,
-    *,
-    with_deleted: bool = False,
-    kind: type[DataFile] = DataFile,
+    manifest: ManifestFile, files: FileIO, *, with_deleted: bool = False
 ) -> Iterator[ManifestEntry]:
     """Yield the entries of a manifest one by one, with the fields of deletion vectors.
 
@@ -291,7 +287,7 @@ def manifest_entries(
     with AvroFile[ManifestEntry](
         files.new_input(manifest.manifest_path),
         MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
-        read_types={-1: ManifestEntry, 2: kind},
+        read_types={-1: ManifestEntry, 2: DataFile},
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as reader:
         for entry in reader:

@@ -17,11 +17,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 
 from secure_bloom.errors import FormatError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.deletes import FILE_PATH_FIELD, PositionFile
+from secure_bloom.lakes.iceberg.kept_entries import KeptEntry
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import name_of, sibling
 
@@ -51,15 +52,13 @@ class NewDeletes:
     data_file: DataFile
     opened: str
     sequence_number: int
-    old: tuple[ManifestEntry, ...] = field(repr=False)
+    old: tuple[KeptEntry, ...] = field(repr=False)
 
 
 class DeleteCarrier:
     """Writes position delete files for new data files. Each old one is read once."""
 
-    def __init__(
-        self, table: CommitTable, deletes: Mapping[str, tuple[ManifestEntry, ...]]
-    ) -> None:
+    def __init__(self, table: CommitTable, deletes: Mapping[str, tuple[KeptEntry, ...]]) -> None:
         self._table = table
         self._deletes = deletes
         self._files: dict[str, PositionFile] = {}
@@ -72,7 +71,7 @@ class DeleteCarrier:
         stem, _, suffix = name_of(new).rpartition(".")
         return sibling(new, f"{stem}.deletes.{suffix}")
 
-    def write(self, data_file: ManifestEntry, new: str) -> NewDeletes | None:
+    def write(self, data_file: KeptEntry, new: str) -> NewDeletes | None:
         """Write the deletes of a new data file. Return None if no row of the old one is deleted."""
         old = data_file.data_file
         location, deletes = self.place(old.file_path, new), self._deletes.get(old.file_path, ())
@@ -108,7 +107,7 @@ class DeleteCarrier:
             old=tuple(deletes),
         )
 
-    def _file(self, entry: ManifestEntry) -> PositionFile:
+    def _file(self, entry: KeptEntry) -> PositionFile:
         place = self._table.location(entry.data_file.file_path)
         return self._files.setdefault(place, PositionFile(place, self._kept))
 

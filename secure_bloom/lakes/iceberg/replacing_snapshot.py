@@ -47,6 +47,7 @@ from pyiceberg.table.update import (
 
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
+from secure_bloom.lakes.iceberg.kept_entries import KeptEntry, KeptFile
 from secure_bloom.lakes.iceberg.live_files import DataPaths, Manifests, group_by_spec
 from secure_bloom.lakes.iceberg.manifest_writers import manifest_writer
 from secure_bloom.lakes.iceberg.position_deletes import NewDeletes
@@ -88,9 +89,13 @@ class Rewrite:
         given = {"version": version("secure-bloom"), "operation": verb, **properties}
         return cls(properties={f"secure-bloom.{name}": it for name, it in given.items()})
 
-    def shows(self, file: DataFile) -> bool:
+    def shows(self, file: DataFile | KeptFile) -> bool:
         """Return whether an entry has bounds of secret columns."""
-        return any(self.is_secret(it) for position in _BOUNDS for it in file[position] or ())
+        # A run without secret columns looks at the bounds of no file.
+        hides = bool(self.secret) or self.known is not None
+        return hides and any(
+            self.is_secret(it) for position in _BOUNDS for it in file[position] or ()
+        )
 
     def is_secret(self, number: int) -> bool:
         """Return whether the bounds of a column leave the manifests."""
@@ -105,7 +110,7 @@ class NewDataFile:
     ``deletes`` are its position deletes.
     """
 
-    old: ManifestEntry
+    old: KeptEntry
     new: str
     opened: str
     size: int
@@ -134,7 +139,7 @@ class Changes:
         """The replacements, by the paths of the old files."""
         return {it.path: it for it in self.replacements}
 
-    def touches(self, entry: ManifestEntry) -> bool:
+    def touches(self, entry: KeptEntry) -> bool:
         """Return whether the manifest of an entry of a data file must be written again."""
         path = entry.data_file.file_path
         if entry.status == ManifestEntryStatus.DELETED:
@@ -221,7 +226,7 @@ class SnapshotWriter:
             }
         )
 
-    def _withdrawn(self) -> dict[str, ManifestEntry]:
+    def _withdrawn(self) -> dict[str, KeptEntry]:
         """Return the position delete files that name no live data file after the commit."""
         old = {
             entry.data_file.file_path: entry
@@ -263,7 +268,7 @@ class SnapshotWriter:
             spec_id = several[0].partition_spec_id
             yield from self._written_manifests(ManifestContent.DATA, spec_id, kept)
 
-    def _delete_manifests(self, withdrawn: Mapping[str, ManifestEntry]) -> Iterator[ManifestFile]:
+    def _delete_manifests(self, withdrawn: Mapping[str, KeptEntry]) -> Iterator[ManifestFile]:
         """Yield the manifests of delete files."""
         deletes = [it.deletes for it in self.changes.replacements if it.deletes]
         new = [self._added(it.data_file, it.sequence_number) for it in deletes]
@@ -291,11 +296,12 @@ class SnapshotWriter:
             sequence_number=sequence_number,
             # The catalog assigns the file sequence number: the entry inherits it.
             file_sequence_number=None,
-            data_file=self._stated(file, is_of_run=True),
+            data_file=self._stated(file),
         )
 
-    def _kept(self, entry: ManifestEntry, *, is_gone: bool) -> ManifestEntry:
-        is_of_run = is_gone or entry.data_file.file_path in self.changes.restated
+    def _kept(self, entry: KeptEntry, *, is_gone: bool) -> ManifestEntry:
+        file = entry.data_file.whole()
+        is_of_run = is_gone or file.file_path in self.changes.restated
         return ManifestEntry.from_args(
             status=ManifestEntryStatus.DELETED if is_gone else ManifestEntryStatus.EXISTING,
             # A deleted entry names the snapshot that deleted it, an existing one that which added
@@ -303,19 +309,17 @@ class SnapshotWriter:
             snapshot_id=self.snapshot_id if is_gone else entry.snapshot_id,
             sequence_number=entry.sequence_number,
             file_sequence_number=entry.file_sequence_number,
-            data_file=self._stated(entry.data_file, is_of_run=is_of_run),
+            data_file=self._stated(file) if is_of_run else file,
         )
 
-    def _stated(self, file: DataFile, *, is_of_run: bool) -> DataFile:
-        """Return the record of a file. One of this run loses the bounds of secret columns."""
+    def _stated(self, file: DataFile) -> DataFile:
+        """Return the record of a file of this run, without the bounds of secret columns."""
         rewrite = self.changes.rewrite
-        if not is_of_run or not rewrite.shows(file):
-            return file
-        new = _copied(file)
-        for position in _BOUNDS:
-            bounds = (file[position] or {}).items()
-            new[position] = {it: value for it, value in bounds if not rewrite.is_secret(it)}
-        return new
+        if rewrite.shows(file):
+            for position in _BOUNDS:
+                bounds = (file[position] or {}).items()
+                file[position] = {it: value for it, value in bounds if not rewrite.is_secret(it)}
+        return file
 
     def _written_manifests(
         self, content: ManifestContent, spec_id: int, entries: Iterator[ManifestEntry]
@@ -395,15 +399,9 @@ def schema_of(spec: PartitionSpec, table: CommitTable) -> Schema:
     )
 
 
-def _copied(file: DataFile) -> DataFile:
-    new = DataFile(*(file[position] for position in range(len(file))))
-    new.spec_id = file.spec_id
-    return new
-
-
 def _moved(replacement: NewDataFile, rewrite: Rewrite) -> DataFile:
     """Return the record of the new file: that of the old one, with what has changed."""
-    new = _copied(replacement.old.data_file)
+    new = replacement.old.data_file.whole()
     new[_PATH], new[_SIZE] = replacement.new, replacement.size
     if rewrite.moves_pages:
         # Of the old pages.  Offsets that are wrong would make engines leave out row groups.
@@ -419,7 +417,7 @@ _BOUNDS: Final = (10, 11)
 _SPLIT_OFFSETS: Final = 13
 
 
-def summary(head: Snapshot, changed: Changes, withdrawn: Sequence[ManifestEntry]) -> Summary:
+def summary(head: Snapshot, changed: Changes, withdrawn: Sequence[KeptEntry]) -> Summary:
     """Return the summary of a snapshot: what was replaced, and the totals afterwards.
 
     ``withdrawn`` are delete files that leave the table.

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import (
@@ -17,6 +16,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.lakes.iceberg.commit import commit
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
+from secure_bloom.lakes.iceberg.kept_entries import KeptEntry
 from secure_bloom.lakes.iceberg.live_files import (
     Chosen,
     IcebergSelection,
@@ -83,7 +83,7 @@ class IcebergRun:
     #: Notes on the choice of the files.
     notes: Sequence[str] = ()
     #: The entries of the data files, by the paths that open these.
-    entries: Mapping[str, ManifestEntry] = field(init=False)
+    entries: Mapping[str, KeptEntry] = field(init=False)
 
     def __post_init__(self) -> None:
         self.entries = {self.table.location(path): it for path, it in self.chosen.wanted.items()}
