@@ -121,9 +121,10 @@ def test_500_000_files_of_20_columns_fit_into_half_a_gibibyte() -> None:
     [
         {"file_path": "x" * 100_000},
         {"partition": Record("x" * 100_000)},
-        {"lower_bounds": {1: random.Random(1).randbytes(100_000)}},
+        {"lower_bounds": {1: random.Random(1).randbytes(70_000)}},
+        {"lower_bounds": {1: bytes(400_000)}},
     ],
-    ids=["path", "partition", "bounds"],
+    ids=["path", "partition", "bounds", "bounds that deflate"],
 )
 def test_entries_beyond_the_budget_are_an_error(fields: dict[str, Any]) -> None:
     decoded = DecodedBytes("")

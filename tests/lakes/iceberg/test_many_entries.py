@@ -125,7 +125,7 @@ def with_entries(catalog: SqlCatalog, count: int) -> Table:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("count", "most_mib"), [(2_000, 400), (500_000, 1_300)])
+@pytest.mark.parametrize(("count", "most_mib"), [(2_000, 400), (500_000, 1_024)])
 def test_a_commit_keeps_the_entries_of_all_files(
     catalog: SqlCatalog, count: int, most_mib: int
 ) -> None:
