@@ -244,8 +244,11 @@ class TestRefusals:
         ("columns", "error", "complaint"),
         [
             (["text", "txet"], PolicyError, "no column txet"),
-            (["text", "flag"], UnsupportedFeatureError, "flag is BOOLEAN"),
-            ([], PolicyError, "no column is named"),
+            # `tests/adding` has these without Spark.
+            pytest.param(
+                ["text", "flag"], UnsupportedFeatureError, "flag is BOOLEAN", marks=pytest.mark.slow
+            ),
+            pytest.param([], PolicyError, "no column is named", marks=pytest.mark.slow),
         ],
     )
     def test_columns_that_cannot_have_a_filter(
@@ -445,7 +448,13 @@ def test_a_task_that_runs_again_finds_its_work_done(
     assert filters_of(table) == wanted_filters(written)
 
 
-@pytest.mark.parametrize("in_place", [False, True], ids=["replace", "in-place"])
+@pytest.mark.parametrize(
+    "in_place",
+    [
+        pytest.param(False, id="replace", marks=pytest.mark.slow),
+        pytest.param(True, id="in-place"),
+    ],
+)
 def test_two_steps_at_once_on_one_file_make_one_set_of_filters(
     spark: SparkSession,
     tmp_path: Path,

@@ -57,7 +57,7 @@ def answer(frame: DataFrame) -> set[tuple[str, str]]:
     return set(rows)
 
 
-@pytest.mark.parametrize("groups", [None, 3, 99])
+@pytest.mark.parametrize("groups", [None, 3, pytest.param(99, marks=pytest.mark.slow)])
 def test_it_answers_as_the_local_lookup(
     spark: SparkSession, lake: Path, groups: int | None
 ) -> None:

@@ -96,6 +96,7 @@ class TestListing:
         with job_files(spark, [wide, wide / "day=3", wide / "top.parquet"]) as files:
             assert paths_of(files) == find_files(wide)
 
+    @pytest.mark.slow  # `test_table_job` and `test_operate_page` choose in every run
     def test_partitions_and_times_choose(self, spark: SparkSession, wide: Path) -> None:
         with job_files(spark, wide / "day=*", where="day >= 32 or day in (1, 40)") as files:
             assert paths_of(files) == [

@@ -139,6 +139,7 @@ def test_another_source_gives_another_jar(cached: Path) -> None:
     assert jvm.compile_jar("Greeting", GREETING % 2) != cached
 
 
+@pytest.mark.slow
 def test_another_spark_gives_another_jar(
     cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def _rows(rows: list[Any]) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[name] for name in COLUMNS) for row in rows), key=repr)
 
 
+@pytest.mark.slow  # `tests/lying` reads them without Spark, by the same plan
 @since_4_0
 def test_the_data_source_gives_the_rows_that_parquet_java_scans(
     spark: SparkSession, lying: list[Trial]
@@ -102,7 +103,7 @@ def test_a_dictionary_that_says_less_than_it_has_loses_no_row(
     assert tried == len(SMALLER_DICTIONARIES)
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("version", ["v1", pytest.param("v2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "encryption",
     [

@@ -158,7 +158,13 @@ class TestTypes:
 
     @pytest.mark.usefixtures("other_keys")
     @since_4_1
-    @pytest.mark.parametrize("mode", ArrowMode)
+    @pytest.mark.parametrize(
+        "mode",
+        [
+            pytest.param(mode, marks=[pytest.mark.slow] * (mode is not ArrowMode.ENCRYPTED))
+            for mode in ArrowMode
+        ],
+    )
     def test_what_pyarrow_writes_in_every_mode(
         self, spark: SparkSession, tmp_path: Path, keyring: Path, mode: ArrowMode
     ) -> None:
@@ -204,13 +210,21 @@ class TestTypes:
                 marks=pytest.mark.slow,
             ),
             (pa.array([-(2**63), None]), pa.array([2**64 - 1, 5], pa.uint64())),
-            (pa.array([0.1, 2.0], pa.float32()), pa.array([0.1, 2.0])),
+            pytest.param(
+                pa.array([0.1, 2.0], pa.float32()),
+                pa.array([0.1, 2.0]),
+                marks=pytest.mark.slow,
+            ),
             pytest.param(
                 pa.array([b"abc"], pa.binary(3)),
                 pa.array([b"abc", b"d"]),
                 marks=pytest.mark.slow,
             ),
-            (pa.array([1, 2**40], pa.timestamp("ms", "UTC")), pa.array([7], _INSTANT)),
+            pytest.param(
+                pa.array([1, 2**40], pa.timestamp("ms", "UTC")),
+                pa.array([7], _INSTANT),
+                marks=pytest.mark.slow,
+            ),
         ],
         ids=lambda of: str(of.type),
     )
@@ -292,7 +306,7 @@ class TestTypes:
     @pytest.mark.parametrize(
         ("kind", "years"),
         [
-            ("INT96", (1700, 1969, 2024)),
+            pytest.param("INT96", (1700, 1969, 2024), marks=pytest.mark.slow),
             # Arrow reads INT96 as nanoseconds, which have no such years, unless told otherwise.
             ("INT96", (1600, 9999)),
             pytest.param("TIMESTAMP_MICROS", (1600, 1969, 2024, 9999), marks=pytest.mark.slow),

@@ -61,7 +61,7 @@ def written(spark: SparkSession, folder: Path, **options: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("protection", ["encrypted", "plain"])
+@pytest.mark.parametrize("protection", ["encrypted", pytest.param("plain", marks=pytest.mark.slow)])
 def test_filters_that_we_add_are_used(
     spark: SparkSession, tmp_path: Path, record: Record, protection: str
 ) -> None:

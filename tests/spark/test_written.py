@@ -103,8 +103,12 @@ def _numbers(column: Column) -> list[int | None]:
     return [None if i % 7 == 3 else n for i, n in enumerate(column.values(0, ROWS))]
 
 
-#: What the others have as well: a uniform key, a signed footer.
-_SLOW = ("uniform, no dictionary", "complete columns, signed, single wrapping, 192 bits")
+#: What the others have as well: column keys, a uniform key, a signed footer.
+_SLOW = (
+    "column keys, delta encodings",
+    "uniform, no dictionary",
+    "complete columns, signed, single wrapping, 192 bits",
+)
 
 
 @pytest.mark.parametrize(
