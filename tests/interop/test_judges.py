@@ -34,15 +34,19 @@ def judge(request: pytest.FixtureRequest) -> Iterator[Judge]:
 OTHER_BYTES = ("FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY decimal")
 
 
-def _is_quick(column: Column, encoding: str) -> bool:
-    is_bytes = column.name == "BYTE_ARRAY" or column.name.startswith(OTHER_BYTES)
-    return is_bytes and encoding in ("PLAIN", "dictionary")
+def _quick_cases() -> list[tuple[Column, str]]:
+    """Every such type, in turns plain and in a dictionary."""
+    found = [it for it in COLUMNS if it.name == "BYTE_ARRAY" or it.name.startswith(OTHER_BYTES)]
+    return [(it, ("PLAIN", "dictionary")[turn % 2]) for turn, it in enumerate(found)]
+
+
+QUICK_CASES = _quick_cases()
 
 
 @pytest.mark.parametrize(
     ("column", "encoding"),
     [
-        pytest.param(*case, id=case_id, marks=[] if _is_quick(*case) else [pytest.mark.slow])
+        pytest.param(*case, id=case_id, marks=[] if case in QUICK_CASES else [pytest.mark.slow])
         for case, case_id in zip(CASES, CASE_IDS, strict=True)
     ],
 )

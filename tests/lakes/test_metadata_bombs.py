@@ -100,7 +100,11 @@ def many_rows(path: Path, _: int) -> None:
 
 @pytest.mark.parametrize(
     ("place", "make"),
-    [("checkpoint", long_texts), ("part", many_rows), ("sidecar", long_texts)],
+    [
+        ("checkpoint", long_texts),
+        ("part", many_rows),
+        pytest.param("sidecar", long_texts, marks=pytest.mark.slow),
+    ],
 )
 def test_a_delta_checkpoint(tmp_path: Path, place: str, make: Callable[[Path, int], None]) -> None:
     log = log_of(tmp_path)
@@ -200,7 +204,7 @@ def local(location: str) -> Path:
     return Path(location.removeprefix("file://"))
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_metadata_of_an_iceberg_table(table: Any, packed: bool) -> None:
     path = local(table.metadata_location)
     content = json.loads(path.read_text())

@@ -92,6 +92,12 @@ def test_every_reader_finds_the_same_rows_at_every_version(table: str) -> None:
     assert unfiltered(table, "email") == []
 
 
+# The others in every run are asked about tables of all writers.
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(it, marks=[pytest.mark.slow] * (it != "deltalake")) for it in TABLES],
+    indirect=True,
+)
 def test_duckdb_finds_the_same_rows_at_every_version(table: str) -> None:
     last = latest(table)
     before = by_duckdb(table, range(last + 1))
