@@ -157,7 +157,9 @@ def _plain_lines(
         yield title
     yield ""
     yield _plain_line(heads, widths, right)
-    yield f" {'─' * (sum(widths) + 2 * len(widths) - 1)} "
+    # Other encodings, such as Latin-1, have no lines.
+    line = "─" if sys.stdout.encoding.lower().startswith("utf") else "-"
+    yield f" {line * (sum(widths) + 2 * len(widths) - 1)} "
     for row in rows:
         yield _plain_line(row, widths, right)
     yield ""

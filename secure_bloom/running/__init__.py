@@ -20,6 +20,7 @@ verb calls ``chosen_parallelism`` once, then takes reports from ``each_file`` as
 from __future__ import annotations
 
 import atexit
+import codecs
 import gc
 import io
 import os
@@ -38,7 +39,7 @@ def settle_process() -> None:
     Most of a short run is its start and end.
     """
     _open_closed_streams()
-    _let_streams_wait()
+    _settle_streams()
     # Imports make many objects and no garbage; to look for some takes a tenth of their time.
     gc.set_threshold(_OBJECTS, 10, 10)
     # At the end the interpreter would look for garbage among all that was imported.
@@ -106,19 +107,22 @@ class _Messages(_Output):
             return memoryview(data).nbytes
 
 
-def _let_streams_wait() -> None:
-    # Windows writes to consoles in another way.
-    if os.name != "posix":
-        return
+def _settle_streams() -> None:
     for name, kind in (("stdout", _Output), ("stderr", _Messages)):
         stream = getattr(sys, name)
         # What replaced the stream has its own rules.
-        if stream is getattr(sys, f"__{name}__"):
-            stream.flush()
+        if stream is not getattr(sys, f"__{name}__"):
+            continue
+        # No report is lost by a name with letters that the terminal's encoding lacks.
+        is_utf8 = codecs.lookup(stream.encoding).name == "utf-8"
+        errors = stream.errors if is_utf8 else "backslashreplace"
+        stream.reconfigure(errors=errors)
+        # Windows writes to consoles in another way.
+        if os.name == "posix":
             new = io.TextIOWrapper(
                 io.BufferedWriter(kind(stream.fileno(), "w", closefd=False)),
                 encoding=stream.encoding,
-                errors=stream.errors,
+                errors=errors,
                 line_buffering=stream.line_buffering,
                 write_through=stream.write_through,
             )

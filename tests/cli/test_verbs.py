@@ -264,6 +264,31 @@ def test_output_waits_for_a_pipe_that_is_full_and_does_not_wait(
     assert path.name in text
 
 
+@pytest.mark.parametrize(
+    ("encoding", "verb"),
+    [
+        ("ascii", ["add", "--column", "id", "--color", "always"]),
+        ("latin-1", ["add", "--column", "id"]),
+        ("latin-1", ["advise"]),
+    ],
+    ids=["colors", "add", "advise"],
+)
+def test_a_name_that_the_encoding_of_stdout_lacks_loses_no_report(
+    tmp_path: Path, encoding: str, verb: list[str]
+) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "\u65e5.parquet")
+    done = subprocess.run(
+        [*COMMAND, verb[0], str(tmp_path), *verb[1:]],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    if verb[0] != "advise":
+        assert "\u65e5".encode() in done.stdout or b"\\u65e5" in done.stdout
+
+
 def test_a_reader_that_went_away_ends_every_verb_quietly(lake: Path) -> None:
     keyring = ("--keyring", lake / "keyring.json")
     for verb in (
