@@ -12,6 +12,7 @@ from typing import Final
 
 from secure_bloom.adding.request import FilterRequest, WantedFilters
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.trust import named_by
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
@@ -53,7 +54,7 @@ def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolve
     surveys: list[Survey] = []
     for own, group in request.by_table(files):
         surveys += _few_of_table(group, own, resolver)
-    with located(path=request.source):
+    with named_by(request.source):
         check_surveys(surveys)
     return sum(survey.chunks for survey in surveys) // max(1, len(surveys))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
-from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
+from secure_bloom.calling.options import OTHER_TABLE, BloomFilterOptions, Names, as_names
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.encryption.trust import REENCRYPT, ROTATE
@@ -126,7 +126,8 @@ class FilterGuard:
         command = ROTATE if is_older and chunk.is_under_footer_key != has_own else REENCRYPT
         raise PolicyError(
             f"the policy says key {rule}, the column {got}",
-            hint=f"{command} brings files under the policy, and then they can get filters",
+            hint=f"{command} brings files under the policy, and then they can get filters; "
+            f"{OTHER_TABLE}",
             row_group=chunk.row_group,
             column=chunk.leaf.name,
         )

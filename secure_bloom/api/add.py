@@ -22,7 +22,8 @@ from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.calling.arguments import Progress, check_fields, takes
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError, located
+from secure_bloom.encryption.trust import named_by
+from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.lakes.table_format import TableFormat
@@ -171,10 +172,10 @@ def open_table_run(
     request = request.for_file(place)
     wanted, policy = request.wanted, request.guard.policy
     table = form.open_to_write(place, choice)
-    with located(path=request.source):
+    with named_by(request.source):
         table.check_columns(wanted.required())
     if policy is not None:
-        with located(path=policy.source):
+        with named_by(policy.source):
             table.require(policy.columns.keys() - policy.shared)
     fpps = {name: options.fpp for name, options in wanted.columns.items()}
     change = TableChange(

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError, located
+from secure_bloom.encryption.trust import named_by
+from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.lakes.writable_table import IsSecret, TableChange, TableChoice, without_dropped
 from secure_bloom.rekeying.protection import (
@@ -43,7 +44,7 @@ def open_reencryption(
     asked = [] if allow_missing_columns else without_dropped(_required(wanted), table)
     # Checked before anything is written: a misspelt column that is to get a key would stay in
     # clear, and nobody would notice.
-    with located(path=wanted.source):
+    with named_by(wanted.source):
         table.check_columns(it for it in asked if wanted.columns[it].key is not None)
         table.require(asked)
     wanted = with_older_names(wanted, table.older_columns())
@@ -75,7 +76,7 @@ def open_rotation(
         older = wanted.older_keys | wanted.master_keys()
         wanted = replace(wanted, columns={}, older_keys=older)
     table = form.open_to_write(place, choice)
-    with located(path=wanted.source):
+    with named_by(wanted.source):
         table.require(without_dropped(_required(wanted), table))
     # A rotation makes no column secret that was not, so bounds stay in the metadata.
     run = table.target(TableChange(verb="rotate", is_hidden=is_hidden))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from secure_bloom.calling.arguments import check_fields, member_of, takes
 from secure_bloom.calling.close_names import CloseNames
-from secure_bloom.calling.options import MissingKeys
+from secure_bloom.calling.options import OTHER_TABLE, MissingKeys
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy
-from secure_bloom.errors import MissingPathError, PolicyError
+from secure_bloom.errors import MissingPathError, PolicyError, SecureBloomError
 from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.read_request import OpenRequest
 from secure_bloom.reading.sql_query import OpenQuery, by_name
@@ -91,7 +91,7 @@ def answered(asked: SqlRequest) -> Iterator[tuple[pa.RecordBatchReader, list[str
 
     Beside them are the columns that are null or left out because their key is missing.
     """
-    with OpenQuery(asked.query) as query, ExitStack() as opened:
+    with OpenQuery(asked.query) as query, _own_policies(query, asked), ExitStack() as opened:
         given = by_name("tables", asked.tables)
         found = {name: given.get(name.lower(), name) for name in query.table_names}
         tables = {name: table for name, table in found.items() if isinstance(table, Table)}
@@ -130,6 +130,25 @@ def _by_table(argument: str, given: object, tables: Collection[str]) -> dict[str
             hint=f"it opens {', '.join(map(legible, tables)) or 'none'}",
         )
     return {name: named.get(name.lower(), named.get(OTHERS)) for name in tables}
+
+
+@contextmanager
+def _own_policies(query: OpenQuery, asked: SqlRequest) -> Iterator[None]:
+    """Name the argument for policies of tables in an error of a query of several tables."""
+    try:
+        yield
+    except SecureBloomError as error:
+        is_shared = asked.policy is not None and len(query.table_names) > 1
+        if is_shared and OTHER_TABLE in (error.hint or ""):
+            others = str(error.hint).replace(f"; {OTHER_TABLE}", "")
+            error.hint = f"{_OWN_POLICY}; {others}"
+        raise
+
+
+_OWN_POLICY: Final = (
+    "if the policy is that of another table, policy={NAME: FILE} (--policy NAME=FILE) gives a "
+    "table its own"
+)
 
 
 @contextmanager

@@ -20,6 +20,8 @@ MAX_BYTES = 128 * 1024 * 1024
 #: Callers give these to read a file that does not meet a requirement.
 ALLOW_UNVERIFIED = "allow_unverified=True or --allow-unverified"
 ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
+#: A part of the hint about a file under other keys than the policy says.
+OTHER_TABLE = "if the policy is that of another table, give this table's own"
 
 
 def as_names(what: str, names: Names) -> list[str]:

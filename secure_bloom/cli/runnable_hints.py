@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: The parameters that a message begins with, as in "in_place and output exclude each other".
 _PARAMETERS = re.compile(r"\w+(?: and \w+)?(?= (?:is|are|has|exclude)\b|: )")
 #: Advice on a parameter that has the option beside it.
-_BOTH_FORMS = re.compile(r"\w+=True \((--[\w-]+)\)")
+_BOTH_FORMS = re.compile(r"\w+=(?:True|\{[^}]*\}) \((--[^)]+)\)")
 
 
 def with_option_names(text: str, verbs: click.Command, arguments: Sequence[str]) -> str:
@@ -91,8 +91,5 @@ def _lacks_a_column(path: str, policy: KeyPolicy, keyring: Path | None) -> bool:
         (file,) = inspect(path, keys=load_keys(keyring) or own.kms_client()).files
     except SecureBloomError:
         return False
-    names = [f"{it.column}." for group in file.row_groups for it in group.columns]
-    wanted = own.columns.keys() - own.shared
-    return bool(names) and any(
-        not any(name.startswith(f"{column}.") for name in names) for column in wanted
-    )
+    names = [it.column.split(".") for group in file.row_groups for it in group.columns]
+    return bool(names and own.lacking(names))

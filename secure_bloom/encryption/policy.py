@@ -404,6 +404,15 @@ class KeyPolicy:
             column=column,
         )
 
+    def lacking(self, present: Iterable[Sequence[str]]) -> list[str]:
+        """Return the columns with a rule that a file with these columns does not have.
+
+        Rules that several tables share are left out.
+        """
+        names = [f"{'.'.join(path)}." for path in present]
+        own = [name for name in self.columns if name not in self.shared and "*" not in name]
+        return [name for name in own if not any(it.startswith(f"{name}.") for it in names)]
+
     def bloom_columns(self) -> dict[str, BloomFilterOptions]:
         """Return dotted path -> options of each column that gets a filter, in file order."""
         return {path: rule.bloom for path, rule in self.columns.items() if rule.bloom is not None}

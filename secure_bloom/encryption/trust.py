@@ -8,12 +8,13 @@ file should be.  Encryption.md 5.4 and 5.5.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from secure_bloom.calling.options import ALLOW_UNPROTECTED, FooterMode
-from secure_bloom.errors import PolicyError
+from secure_bloom.calling.options import ALLOW_UNPROTECTED, OTHER_TABLE, FooterMode
+from secure_bloom.errors import PolicyError, located
 from secure_bloom.reports.text import counted, legible
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ REENCRYPT: Final = "secure-bloom reencrypt PATH --policy FILE"
 ROTATE: Final = "secure-bloom rotate PATH --policy FILE"
 #: The end of the hint about a file that is protected less than the policy says.
 AS_IT_IS: Final = f"to read it as it is: {ALLOW_UNPROTECTED}"
+#: The most columns that a hint names.
+_SHOWN: Final = 3
 _GCM, _CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"
 #: The protection of a footer: a larger number is better.
 _STRENGTH = {FooterMode.PLAINTEXT: 0, FooterMode.SIGNED: 1, FooterMode.ENCRYPTED: 2}
@@ -80,6 +83,17 @@ class Trust:
         if algorithm == _CTR and policy.encryption.algorithm == _GCM:
             raise _weaker(f"the policy says {_GCM}, the file has {_CTR}, whose pages have no tag")
 
+    def explained(self, error: PolicyError, present: Iterable[Sequence[str]]) -> PolicyError:
+        """Return the error of a check. Its hint names columns of the policy that the file lacks.
+
+        ``present`` are the columns of the file.
+        """
+        lacking = [] if self.policy is None else self.policy.lacking(present)
+        if lacking and error.hint is not None and OTHER_TABLE in error.hint:
+            names = ", ".join(map(legible, lacking[:_SHOWN])) + (", ..." * (len(lacking) > _SHOWN))
+            error.hint += f"; the file has no column {names}, which the policy names"
+        return error
+
     def key_for(self, path: Sequence[str]) -> str | None:
         """Return the master key that must protect a column, in whatever spelling engines take.
 
@@ -120,11 +134,28 @@ class Trust:
             )
 
 
+@contextmanager
+def named_by(source: str | None) -> Iterator[None]:
+    """Add the file of a policy to errors about the columns that it names.
+
+    The hint about an unknown column, if no column is like it, says that the policy may be that of
+    another table.
+    """
+    with located(path=source):
+        try:
+            yield
+        except PolicyError as error:
+            hint = error.hint or ""
+            if source is not None and hint.startswith("there are "):
+                error.hint = f"{OTHER_TABLE}; {hint}"
+            raise
+
+
 def _weaker(message: str) -> PolicyError:
     return PolicyError(
         message,
         hint=f"{REENCRYPT} brings files under the policy, unless somebody exchanged this one; "
-        f"{AS_IT_IS}",
+        f"{OTHER_TABLE}; {AS_IT_IS}",
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.trust import named_by
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import Leaf, partition_error, unknown_column
@@ -103,7 +104,8 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
             error = partition_error(name, table.paths) or unknown_column(name, table.known)
             place = "" if pattern is None else f'[tables."{pattern}"]: '
             text = f"{place}{error.message}"
-            raise PolicyError(text, hint=error.hint, path=table.source)
+            with named_by(table.source):
+                raise PolicyError(text, hint=error.hint)
 
 
 @dataclass(slots=True)

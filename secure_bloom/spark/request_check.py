@@ -22,7 +22,8 @@ from secure_bloom.adding.preflight import (
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.kms import Keyring
-from secure_bloom.errors import KmsUnavailableError, located
+from secure_bloom.encryption.trust import named_by
+from secure_bloom.errors import KmsUnavailableError
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import JobFiles
@@ -67,7 +68,7 @@ def check_request(
         _require_kms(surveys)
     if len(few) < files.count and _missing_everywhere(surveys):
         surveys = list(_of_all(files, survey))
-    with located(path=request.source):
+    with named_by(request.source):
         check_surveys(surveys)
     for name in dict.fromkeys(name for survey in surveys for name in survey.without_zone):
         warn_of([f"readers: column {name} is {_WITHOUT_ZONE}"])

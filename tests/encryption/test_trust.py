@@ -267,3 +267,58 @@ def _wrong_filters(path: Path) -> list[str | None]:
 def test_without_a_policy_no_footer_is_too_weak() -> None:
     Trust().check_footer(FooterMode.PLAINTEXT, None)
     Trust(policy=POLICY, allow_unprotected=True).check_footer(FooterMode.PLAINTEXT, None)
+
+
+#: The policy of another table: `ship_to` is a column that the files of customers lack.
+ORDERS = """
+[footer]
+key = "k_footer"
+mode = "encrypted"
+[columns.city]
+key = "k_finance"
+[columns.ship_to]
+key = "k_pii"
+bloom = true
+"""
+UNDER_ANOTHER: dict[str, Callable[..., Any]] = {
+    "read": lambda path, **given: sb.read_table(path, **given),
+    "explain": lambda path, **given: sb.explain(path, where="city = 'rome'", **given),
+    "probe": lambda path, **given: _raised(sb.probe(path, "city", ["rome"], **given).failed),
+    "sql": lambda path, **given: sb.sql(f"select city from '{path}'", **given),
+    "add": lambda path, **given: _raised(sb.add_bloom_filters(path, **given).failed),
+    "add columns": lambda path, **given: _raised(
+        sb.add_bloom_filters(path, columns=["city"], **given).failed
+    ),
+    "reencrypt": lambda path, **given: sb.reencrypt(path, **given),
+    "rotate": lambda path, **given: sb.rotate_keys(path, **given),
+    "paimon": lambda path, **given: paimon.build_index(path, ["city"], **given),
+    "hudi": lambda path, **given: _raised(
+        hudi.lookup(path, ["rome"], column="city", **given).failed
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
+@pytest.mark.parametrize("verb", UNDER_ANOTHER)
+def test_the_policy_of_another_table_is_named_as_such(
+    tmp_path: Path, verb: str, mode: Mode
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(60), mode)
+    (tmp_path / "orders.toml").write_text(ORDERS)
+    with pytest.raises(sb.SecureBloomError) as caught:
+        UNDER_ANOTHER[verb](path, policy=tmp_path / "orders.toml", keys=KEYRING)
+    assert "if the policy is that of another table, give this table's own" in str(caught.value.hint)
+    assert "ship_to" in f"{caught.value}: {caught.value.hint}" or verb == "add columns"
+
+
+def test_a_query_of_two_tables_names_the_argument_for_policies_of_tables(tmp_path: Path) -> None:
+    write(tmp_path / "c.parquet", customers(60), Mode.ENCRYPTED)
+    write(tmp_path / "o.parquet", customers(60))
+    (tmp_path / "c.toml").write_text('[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n')
+    tables = {name: tmp_path / f"{name}.parquet" for name in "co"}
+    query = "select count(*) as n from c join o using (id)"
+    with pytest.raises(sb.PolicyError, match=r"o\.parquet") as caught:
+        sb.sql(query, tables, policy=tmp_path / "c.toml", keys=KEYRING)
+    assert "policy={NAME: FILE} (--policy NAME=FILE)" in str(caught.value.hint)
+    policy = {"c": tmp_path / "c.toml", "*": None}
+    assert sb.sql(query, tables, policy=policy, keys=KEYRING).to_pylist() == [{"n": 60}]

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any, Final, Protocol, runtime_checkable
 
+from secure_bloom.calling.options import OTHER_TABLE
 from secure_bloom.encryption.cipher import check_key_size
 from secure_bloom.errors import (
     FormatError,
@@ -279,5 +280,5 @@ class NamedKeys:
             raise KeyNotNamedError(
                 f"the policy does not name master key {name!r}, so no KMS was asked for it",
                 hint=f"if the key is yours, add [keys.{json.dumps(name, ensure_ascii=False)}] to "
-                f"the policy; else the file was written by somebody else; {self._way_out}",
+                f"the policy; {OTHER_TABLE}; else somebody else wrote the file; {self._way_out}",
             )

@@ -17,7 +17,7 @@ from secure_bloom.calling.options import ALLOW_UNVERIFIED, FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.file_keys import DataKey, FileKeys, KeyResolver
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
-from secure_bloom.errors import FormatError, KeyUnavailableError, located
+from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, located
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
 from secure_bloom.parquet.footer.chunks import Chunk, ChunkRows, decrypt_chunk
 from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
@@ -193,7 +193,14 @@ class Footer:
         group, leaf = self.row_groups[row_group], self.leaves[column]
         with located(row_group=row_group, column=leaf.name):
             rows = ChunkRows(row_group, group.ordinal, group.num_rows)
-            return decrypt_chunk(group.columns[column], leaf, column, rows, self.ciphers)
+            try:
+                return decrypt_chunk(group.columns[column], leaf, column, rows, self.ciphers)
+            except PolicyError as error:
+                raise self._explained(error) from None
+
+    def _explained(self, error: PolicyError) -> PolicyError:
+        """Return the error of a check of the policy, with what the file's columns say of it."""
+        return self.keys.trust.explained(error, [leaf.path for leaf in self.leaves])
 
     def chunk_to_read(self, row_group: int, column: int) -> Chunk:
         """Like :meth:`chunk`, with the path in errors; the chunk is kept.
@@ -203,7 +210,10 @@ class Footer:
         known = self._chunks.get((row_group, column))
         if known is None:
             with located(path=self.path, row_group=row_group, column=self.leaves[column].name):
-                known = self._counted_chunk(row_group, column)
+                try:
+                    known = self._counted_chunk(row_group, column)
+                except PolicyError as error:
+                    raise self._explained(error) from None
             if len(self._chunks) < _KEPT_CHUNKS:
                 self._chunks[row_group, column] = known
         return known
@@ -264,7 +274,10 @@ class Footer:
                 is_encrypted = group.columns[column].crypto_metadata is not None
                 name = leaves[column].name
                 with located(path=self.path, row_group=row_group, column=name):
-                    trust.check_column(leaves[column].path, is_encrypted=is_encrypted)
+                    try:
+                        trust.check_column(leaves[column].path, is_encrypted=is_encrypted)
+                    except PolicyError as error:
+                        raise self._explained(error) from None
 
     def _check_empty(self, names: Iterable[str]) -> None:
         """Raise FormatError if a row group that claims to be empty has values of these columns.
@@ -317,12 +330,24 @@ def _find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
     # must not cost a call to the KMS.
     if keys.trust.enforced_policy is not None:
         algorithm = None if tail.algorithm is None else tail.algorithm.member()
-        keys.trust.check_footer(tail.mode, algorithm)
+        try:
+            keys.trust.check_footer(tail.mode, algorithm)
+        except PolicyError as error:
+            raise keys.trust.explained(error, _shown_columns(tail)) from None
     if tail.algorithm is None:
         return None
     # The prefix first, because checking it needs no KMS.
     file_aad = file_aad_of(tail.algorithm, keys)
     return FooterKey(key=keys.footer_key(tail.key_metadata), file_aad=file_aad)
+
+
+def _shown_columns(tail: Tail) -> list[tuple[str, ...]]:
+    """Return the columns of a footer in clear."""
+    if tail.scan is None:
+        return []
+    with suppress(FormatError):
+        return [leaf.path for leaf in SchemaCache().columns(tail.scan, tail.column_names).leaves]
+    return []
 
 
 def _find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
