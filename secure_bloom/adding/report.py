@@ -46,6 +46,7 @@ class FilterReport:
 class FileAddReport:
     """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order.
 
+    ``new_path`` is the new file that has its rows now, in a table or below ``output``.
     ``causes`` are the errors that led to ``error``, from :func:`~secure_bloom.errors.causes`.
     ``notes`` say what else the run did to the file: bytes that it cut off, hard links that it
     broke.
@@ -61,6 +62,7 @@ class FileAddReport:
     hint: str | None = None
     causes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    new_path: str | None = None
 
     @property
     def changes(self) -> bool:
@@ -78,6 +80,7 @@ class FileAddReport:
             hint=None,
             causes=(),
             notes=(*self.notes, GONE),
+            new_path=None,
         )
 
 

@@ -29,7 +29,7 @@ from secure_bloom.parquet.key_material_writes import (
     write_new_with_material,
 )
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
-from secure_bloom.runs.work import FileTask, Steps
+from secure_bloom.runs.work import FileTask, Steps, new_path
 from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail
 
 # Few files are torn, and to recover one takes more than to write one.
@@ -107,7 +107,12 @@ class FileRewriter(ABC):
 
     def process(self, task: FileTask, steps: Steps) -> FileAddReport:
         """Process one file. Its column chunks are the steps."""
-        return self.rewrite(task.path, target=task.target, run=steps)
+        report = self.rewrite(task.path, target=task.target, run=steps)
+        if self.mode.dry_run:
+            return report
+        return replace(
+            report, new_path=new_path(task, report, is_copied=not self.mode.only_changes)
+        )
 
     def steps_of(self, report: FileAddReport) -> int:
         """Return the number of column chunks that were worked on."""

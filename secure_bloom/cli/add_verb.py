@@ -25,7 +25,13 @@ from secure_bloom.cli.shared_arguments import (
     with_table_options,
     with_unprotected_option,
 )
-from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
+from secure_bloom.cli.terminal_tables import (
+    percent,
+    print_files,
+    print_table,
+    short_names,
+    shown_paths,
+)
 from secure_bloom.cli.verbosity import print_line, print_notes
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
@@ -234,8 +240,11 @@ def print_commits(
 def print_add_report(report: AddReport, *, verbose: bool) -> None:
     """Print one row for each file, then the sums."""
     headers = ("file", "status", "filters", "before>", "after>", "seconds>")
-    names = short_names([file.path for file in report.files])
-    rows = [_file_row(file, names[file.path], dry_run=report.dry_run) for file in report.files]
+    shown = shown_paths(report.files)
+    names = short_names(list(shown.values()))
+    rows = [
+        _file_row(file, names[shown[file.path]], dry_run=report.dry_run) for file in report.files
+    ]
     print_files(headers, rows, verbose=verbose)
     if verbose:
         _print_filters(report)
@@ -327,4 +336,4 @@ def _print_filters(report: AddReport) -> None:
             for f in file.filters
         ]
         if rows:
-            print_table(headers, rows, title=file.path)
+            print_table(headers, rows, title=file.new_path or file.path)

@@ -21,7 +21,13 @@ from secure_bloom.cli.shared_arguments import (
     with_options_to_rekey,
     with_table_options,
 )
-from secure_bloom.cli.terminal_tables import SHOWN_FILES, print_files, print_table, short_names
+from secure_bloom.cli.terminal_tables import (
+    SHOWN_FILES,
+    print_files,
+    print_table,
+    short_names,
+    shown_paths,
+)
 from secure_bloom.cli.verbosity import SHOWN_NOTES, print_line, print_note, print_notes
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes, legible
@@ -225,13 +231,14 @@ def _access(
 def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
     """Print each file with its keys before and now, then how many files have each status."""
     would = "would be " if report.dry_run else ""
-    names = short_names([file.path for file in report.files])
+    shown = shown_paths(report.files)
+    names = short_names(list(shown.values()))
     if verbose or len(report.files) <= SHOWN_FILES:
         print_files(
             ["file", "status", "footer", "master keys before", "now", "size"],
             [
                 [
-                    names[file.path],
+                    names[shown[file.path]],
                     f"{would}{file.status}" if file.changes else file.status,
                     file.footer or "",
                     _keys(file, file.master_keys_before),

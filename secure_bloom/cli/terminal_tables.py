@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import click
 
@@ -98,6 +98,23 @@ def _print_row_by_row(
         click.echo(first)
         said = [f"{head} {cell}" for head, cell in zip(heads[1:], cells, strict=True) if cell]
         click.echo(click.wrap_text(", ".join(said), width, "  ", "  "))
+
+
+class WrittenFile(Protocol):
+    """The report of a file that a run may have written anew under another path."""
+
+    @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
+    def new_path(self) -> str | None: ...  # noqa: D102
+
+
+def shown_paths(files: Iterable[WrittenFile]) -> dict[str, str]:
+    """Return, by the path of each file, the path of the file that the rest of its report is about.
+
+    It is the new file, if there is one.
+    """
+    return {file.path: file.new_path or file.path for file in files}
 
 
 def print_files(headers: Sequence[str], rows: Sequence[Sequence[object]], *, verbose: bool) -> None:

@@ -49,7 +49,7 @@ from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.rekeying.written_check import check_written, keys_by_place
-from secure_bloom.runs.work import FileTask, Steps
+from secure_bloom.runs.work import FileTask, Steps, new_path
 from secure_bloom.storage import InputFile, open_in_table
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
@@ -123,7 +123,10 @@ class Reencryption(RekeyWork):
     def process(self, task: FileTask, steps: Steps) -> RekeyedFile:
         """Process one file, in place or to the task's target."""
         del steps
-        return self.reencrypt(task.path, task.target)
+        report = self.reencrypt(task.path, task.target)
+        if self.dry_run:
+            return report
+        return replace(report, new_path=new_path(task, report, is_copied=not self.only_changes))
 
     def wrapped(self) -> int:
         """Return the number of new keys that the KMS has wrapped."""

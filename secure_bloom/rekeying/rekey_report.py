@@ -31,6 +31,7 @@ class RekeyedFile:
     """One file: sizes in bytes, wall-clock seconds, footers as ``inspect`` names them.
 
     ``master_keys_before`` and ``master_keys`` are the master keys that it needed and needs now.
+    ``new_path`` is the new file that has its rows now, in a table or below ``output``.
     ``notes`` say what still shows its old content.  A signed file that was decrypted without its
     footer's key is not ``verified``: its content may be forged.
     """
@@ -50,6 +51,7 @@ class RekeyedFile:
     causes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     verified: bool = True
+    new_path: str | None = None
 
     @property
     def changes(self) -> bool:
@@ -73,6 +75,7 @@ class RekeyedFile:
             hint=None,
             causes=(),
             notes=(*self.notes, GONE),
+            new_path=None,
         )
 
 

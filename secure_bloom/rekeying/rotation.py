@@ -56,7 +56,7 @@ from secure_bloom.rekeying.protection import (
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.written_check import check_written
-from secure_bloom.runs.work import FileTask, Steps
+from secure_bloom.runs.work import FileTask, Steps, new_path
 from secure_bloom.storage import InputFile, open_in_table, replace_tail
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
@@ -117,7 +117,10 @@ class Rotation(RekeyWork):
     def process(self, task: FileTask, steps: Steps) -> RekeyedFile:
         """Process one file, in place or to the task's target."""
         del steps
-        return self.rotate(task.path, task.target)
+        report = self.rotate(task.path, task.target)
+        if self.dry_run:
+            return report
+        return replace(report, new_path=new_path(task, report, is_copied=False))
 
     def ask(self, path: str) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""

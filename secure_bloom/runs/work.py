@@ -77,6 +77,15 @@ class Work(Protocol[R]):
 OpenWork: TypeAlias = Callable[[], Work[R]]
 
 
+def new_path(task: FileTask, report: FileReport, *, is_copied: bool) -> str | None:
+    """Return the path of the new file that a task has written, or None if there is none.
+
+    ``is_copied`` is whether a file that needs no change is written to the target too.
+    """
+    is_written = report.changes or (is_copied and report.status != "failed")
+    return task.target if is_written else None
+
+
 def new_sizes(reports: Iterable[FileReport]) -> dict[str, int | None]:
     """Return the result of each file by its old path: the new size, or None for a failure.
 

@@ -41,6 +41,7 @@ REPORT = RowSchema(
         "causes": "array<string>",
         "notes": "array<string>",
         "dry_run": "boolean",
+        "new_path": "string",
     }
 )
 

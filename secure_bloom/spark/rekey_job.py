@@ -58,6 +58,7 @@ _REPORT = RowSchema(
         "hint": "string",
         "causes": "array<string>",
         "notes": "array<string>",
+        "new_path": "string",
     }
 )
 #: One row per file and column; a file without columns, or one that failed, has one row.  ``notes``

@@ -61,6 +61,10 @@ class BesideJob(Generic[R]):
     notes: Callable[[Sequence[TableCommit]], Iterable[str]] = lambda _: ()
 
 
+#: What only a file that was written, or that failed, has.
+_OF_NEW_FILE = ("error", "hint", "new_path")
+
+
 def table_choice(
     where: str | None,
     since: datetime | str | int | None,
@@ -159,7 +163,12 @@ def _after_loss(
         "notes": f.when(f.col(_ROW) == 1, notes).otherwise(f.col("notes")),
         **{
             name: f.lit(None).cast(job.schema.types[name]) if old is None else f.col(old)
-            for name, old in {**job.after_loss, "error": None, "hint": None}.items()
+            for name, old in {
+                **job.after_loss,
+                "error": None,
+                "hint": None,
+                "new_path": None,
+            }.items()
         },
     }
     columns = [changes.get(name, f.col(name)).alias(name) for name in job.schema.types]

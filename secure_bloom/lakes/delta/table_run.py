@@ -41,7 +41,7 @@ from secure_bloom.storage.column_mapping import ColumnMapping
 
 _CLUSTERING = "delta.clustering"
 _OLD_FILES = (
-    "the old files, which this report names, stay for time travel, under their old keys, until the "
+    "the old files, `path` in the report, stay for time travel, under their old keys, until the "
     "table's VACUUM removes them: a key that is destroyed earlier takes the older "
     "versions with it, and a key that has leaked opens them until then"
 )

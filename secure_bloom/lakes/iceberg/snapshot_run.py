@@ -52,7 +52,7 @@ from secure_bloom.storage.store_grants import StoreGrant
 #: The name of each commit in a report.
 OPERATION: Final = SNAPSHOT
 _OLD_FILES: Final = (
-    "the old files, which this report names, stay for time travel, under their old keys, until the "
+    "the old files, `path` in the report, stay for time travel, under their old keys, until the "
     "table's maintenance expires their snapshots: a key that is destroyed earlier takes these "
     "snapshots with it, and a key that has leaked opens them until then"
 )
