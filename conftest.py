@@ -34,7 +34,7 @@ from testing.columns import COLUMNS, Column
 from testing.compatibility import PAGE, Compatibility, parse, written_page
 from testing.openbao import OpenBao, openbao_server
 from testing.project import ROOT
-from testing.quick_cases import left_out
+from testing.quick_cases import EXAMPLES, left_out
 from testing.tables import Mode
 
 #: `make mutants` runs each test many times in one process, and so in several objects of its class.
@@ -126,7 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") and config.option.verbose < 0:
         _tell_less(config)
     if is_quick(config):
-        settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=10)
+        settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=EXAMPLES)
         settings.load_profile("quick")
 
 

@@ -38,7 +38,7 @@ from testing.interleaving import KilledError, Run, play, steps_at
 from testing.rekeying_verbs import INSIDE, OUTSIDE, VERBS, reencryption
 from testing.tables import KEYRING, customers, write
 
-_ROUNDS, _QUICK_ROUNDS = 8_000, 60
+_ROUNDS, _QUICK_ROUNDS = 8_000, 32
 #: Rounds of a piece.
 _A_PIECE = 200
 #: In one of so many rounds a run is killed, before it has made so many steps.

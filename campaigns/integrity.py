@@ -33,7 +33,7 @@ from testing.tables import KEYRING, Mode, write
 
 FLIPS = (0x01, 0x80, 0xFF)
 #: Of the flips, and of the modules in other places, in a quick run.
-QUICK = 10
+QUICK = 5
 #: Changes of a piece.
 _A_PIECE = 200
 _TABLE = pa.table({"a": ["rome", "oslo", "lyon", "bern"], "b": pa.array([1, 2, 3, 4], pa.int64())})

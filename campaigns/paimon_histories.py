@@ -39,7 +39,7 @@ from testing.paimon_tables import Warehouse, latest
 #: id -> name: what a table holds.
 Rows = dict[int, str]
 _FULL: Final = {"append": 350, "primary key": 150}
-_QUICK: Final = {"append": 3, "primary key": 2}
+_QUICK: Final = {"append": 2, "primary key": 1}
 #: Histories of a piece.
 _A_PIECE: Final = 25
 _STEPS: Final = 6

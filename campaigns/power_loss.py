@@ -26,7 +26,7 @@ from secure_bloom.storage import open_input
 from testing.tables import KEYRING
 
 #: Random subsets of lost pages for each moment, beside those that leave out or keep a single page.
-_SAMPLES, _QUICK_SAMPLES = 17_500, 20
+_SAMPLES, _QUICK_SAMPLES = 17_500, 10
 #: Of so many files that cannot be opened one is also read by every reader, and mended.
 _LOOK_CLOSER = 500
 #: Enough for several pages of filters.

@@ -3,7 +3,7 @@
 A test that runs in two ways, for example with the C extension and without it, runs half of its
 cases in each.  Tests with a single case take the ways in turns.  Tests of the four encryption modes
 take two of them, in turns.  Of the cases of three parameters or more, so many are kept that each
-pair of values is in one: a mistake seldom needs three values.
+pair of values is in one: a mistake seldom needs three values.  Hypothesis makes fewer examples.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from testing.tables import Mode
+
+#: In the profile of hypothesis that `make test` loads; a test that needs more time has fewer.
+EXAMPLES = 10
 
 #: Fixtures by which every test of a file tries the same two ways: with the C extension or without
 #: it (the tests of kernels compare both for each kernel), on Spark's driver or its executors.
@@ -24,6 +28,12 @@ _ALTERNATE = frozenset({"both_ways", "either_way", "has_extension", "way"})
 _WAYS = _ALTERNATE | {"any_bucket", "proxy"}
 #: Every other test of a file takes these modes, and the next one those.
 _MODES = (frozenset({Mode.PLAIN, Mode.ENCRYPTED}), frozenset({Mode.SIGNED, Mode.UNIFORM}))
+
+
+def examples(most: int, **more: Any) -> settings:
+    """Return the settings of a test with at most so many examples; in `make test` a third."""
+    is_quick = settings.default.max_examples <= EXAMPLES
+    return settings(max_examples=-(-most // 3) if is_quick else most, **more)
 
 
 def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import secure_bloom as sb
@@ -18,6 +18,7 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.cipher import ModuleType, decrypt_gcm, module_aad
 from secure_bloom.parquet.column_values import read_entries
+from testing.quick_cases import examples
 from testing.surgery import Opened, filter_of, opened
 from testing.tables import KEYRING, Mode, write
 from testing.thrift import trees
@@ -60,7 +61,7 @@ def _add(path: Path, fpp: float, *, in_place: bool = False) -> None:
     assert not report.failed
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(typed_values(), MODES, LAYOUTS, FPPS, st.booleans())
 def test_no_false_negative_for_any_type_and_any_values(
     typed: tuple[pa.DataType, list[Any]], mode: Mode, layout: dict, fpp: float, in_place: bool
@@ -75,7 +76,7 @@ def test_no_false_negative_for_any_type_and_any_values(
         assert group.verdicts[value] is sb.Verdict.MAYBE
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(typed_values(), MODES, LAYOUTS, FPPS, st.lists(st.binary(max_size=16), max_size=50))
 def test_a_filter_written_and_read_is_the_one_in_memory(
     typed: tuple[pa.DataType, list[Any]], mode: Mode, layout: dict, fpp: float, others: list[bytes]
@@ -116,7 +117,7 @@ SCHEMAS = st.builds(
 )
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(SCHEMAS, st.sampled_from([Mode.PLAIN, Mode.UNIFORM]), st.integers(0, 3))
 def test_footers_reencode_byte_identically(schema: pa.Schema, mode: Mode, rows: int) -> None:
     table = pa.table([pa.nulls(rows, field.type) for field in schema], schema=schema)

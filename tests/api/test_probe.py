@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import secure_bloom as sb
 from secure_bloom import SecureBloomError, Verdict
 from secure_bloom.errors import PolicyError
 from testing.project import CORPUS, NO_CORPUS
+from testing.quick_cases import examples
 from testing.surgery import assert_tells_no_secret, filter_of, filter_place
 from testing.tables import KEYRING, Mode, customers, write
 
@@ -209,7 +210,7 @@ def _survives(content: bytes) -> None:
         assert path.read_bytes() == content
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     content=st.binary(max_size=200),
     magic=st.sampled_from([b"", b"PAR1", b"PARE"]),
@@ -226,9 +227,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[Mode, bytes]:
     return {mode: _filtered(folder, mode, 20, 10).read_bytes() for mode in Mode}
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     mode=st.sampled_from([Mode.PLAIN, Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED]),
     changes=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=3),
@@ -248,9 +247,7 @@ def test_mutated_files_are_refused_by_name_or_read(
     _survives(bytes(content))
 
 
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(mode=st.sampled_from(Mode), share=st.floats(0, 1))
 def test_truncated_files_are_refused_by_name(
     samples: dict[Mode, bytes], mode: Mode, share: float

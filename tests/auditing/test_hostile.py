@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import secure_bloom as sb
@@ -19,6 +19,7 @@ from secure_bloom.auditing.checks import leaks
 from secure_bloom.auditing.rules import RULES
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.storage import open_input
+from testing.quick_cases import examples
 from testing.surgery import Opened, edit_column, edit_footer
 from testing.tables import KEYRING, Mode, customers, write
 from testing.thrift.metadata import ColumnMetaData
@@ -65,7 +66,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(content)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(mutated(), st.booleans())
 def test_any_mutation_gives_findings_and_nothing_else(content: bytes, check_values: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +77,7 @@ def test_any_mutation_gives_findings_and_nothing_else(content: bytes, check_valu
     assert report.files == 1
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.binary(max_size=300))
 @example(b"PAR1" * 3)
 @example(b"\xff\xff\xff\x7fPAR1" * 3)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.bloom.build import BuiltFilter, build_filter
@@ -26,6 +26,7 @@ from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import FieldRepetitionType, Type
 from secure_bloom.parquet.value_arrays import as_entries
+from testing.quick_cases import examples
 from testing.surgery import opened
 from testing.tables import write
 from testing.thrift.metadata import LogicalType, SchemaElement
@@ -73,7 +74,7 @@ def _numbers(count: int) -> list[int]:
     return [i * 7919 for i in range(count)]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data(), kind=st.sampled_from(list(TYPES)), dictionary=st.booleans())
 def test_every_value_is_found(data: st.DataObject, kind: pa.DataType, dictionary: bool) -> None:
     values = data.draw(st.lists(st.none() | TYPES[kind], min_size=1, max_size=60))

@@ -203,7 +203,7 @@ def test_a_dry_run_in_place_has_no_notes_on_what_it_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can lay rights down")
-@pytest.mark.parametrize("verb", ["add", "decrypt"])
+@pytest.mark.parametrize("verb", ["add", pytest.param("decrypt", marks=pytest.mark.slow)])
 def test_a_folder_that_may_not_be_written_is_the_one_that_is_named(
     tmp_path: Path, verb: str
 ) -> None:

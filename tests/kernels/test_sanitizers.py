@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,36 +48,38 @@ def library(name: str) -> str | None:
     return found if Path(found).is_absolute() else None
 
 
-def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> None:
+Output = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Output:
+    """Run a module with the sanitized extension, and return what it prints."""
     libraries = [library("libasan.so"), library("libubsan.so")]
     if None in libraries:
         pytest.skip("needs gcc with ASan and UBSan")
+    folder = tmp_path_factory.mktemp("sanitized")
     # With bytecode: to compile under the sanitizers takes longer than the tests do.
     left_out = shutil.ignore_patterns("*.so")
     for name in ("campaigns", "secure_bloom", "testing", "tests"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
+        shutil.copytree(ROOT / name, folder / name, ignore=left_out)
     for name in ("hatch_build.py", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / "few_examples.py").write_text(FEW_EXAMPLES)
+        shutil.copy(ROOT / name, folder)
+    (folder / "few_examples.py").write_text(FEW_EXAMPLES)
     build = [sys.executable, "hatch_build.py", "--strict", "--sanitize"]
-    subprocess.run(build, cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(build, cwd=folder, check=True, capture_output=True)
     environment = {
         **os.environ,
-        "PYTHONPATH": str(tmp_path),
+        "PYTHONPATH": str(folder),
         "LD_PRELOAD": " ".join(map(str, libraries)),
         # Each object by malloc, so that ASan sees where it ends.
         "PYTHONMALLOC": "malloc",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
     }
-    tests = [f"tests/kernels/{name}" for name in TESTS]
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "few_examples"]
-    options += ["--noconftest"]
-    fuzzing = ["campaigns.fuzzing.child", "kernels", str(CALLS), "1"]
 
-    def output(*arguments: str) -> str:
+    def run(*arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", *arguments],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment,
             capture_output=True,
             text=True,
@@ -84,7 +87,18 @@ def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> 
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    assert " passed" in output("pytest", *options, *tests)
-    found = json.loads(output(*fuzzing))
+    return run
+
+
+def test_kernels_read_and_write_nothing_beside_their_buffers(output: Output) -> None:
+    found = json.loads(output("campaigns.fuzzing.child", "kernels", str(CALLS), "1"))
     assert found["trials"] == CALLS
     assert not found["failures"]
+
+
+@pytest.mark.slow
+def test_tests_of_kernels_pass(output: Output) -> None:
+    tests = [f"tests/kernels/{name}" for name in TESTS]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "few_examples"]
+    options += ["--noconftest"]
+    assert " passed" in output("pytest", *options, *tests)

@@ -86,7 +86,9 @@ def lie(random: Random, value: Any) -> Any:
     return [lie(random, each) for each in value] if value else ["../x"]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=[pytest.mark.slow] * (n >= 50)) for n in range(150)]
+)
 def test_lying_manifests_are_refused_or_read(template: str, seed: int) -> None:
     random = Random(seed)
     path = random.choice(sorted(Path(template, "manifest").iterdir()))

@@ -15,7 +15,7 @@ from testing.storage import Bucket, bucket, port, s3_rights
 __all__ = ["bucket", "port", "s3_rights"]  # fixtures
 
 
-@pytest.mark.parametrize("threshold", ["0 b", "1 kb"])
+@pytest.mark.parametrize("threshold", [pytest.param("0 b", marks=pytest.mark.slow), "1 kb"])
 def test_a_table_in_a_bucket(bucket: Bucket, port: str, threshold: str) -> None:
     lake = Warehouse(
         path=f"s3://{bucket.name}/lake",

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
@@ -25,6 +25,7 @@ from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding,
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
 from secure_bloom.storage import CountedFile
 from testing.live_footer import encode_footer
+from testing.quick_cases import examples
 from testing.surgery import Opened, edit_column, opened
 from testing.tables import Mode, customers, write
 from testing.thrift.metadata import (
@@ -122,7 +123,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
     return pa.array(draw(st.lists(rows, max_size=40)), kind)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     column=columns(),
     mode=st.sampled_from([Mode.PLAIN, Mode.UNIFORM]),

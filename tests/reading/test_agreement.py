@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import secure_bloom as sb
 from secure_bloom.reading.table import table_files
+from testing.quick_cases import examples
 from testing.tables import KEYRING, Mode
 from tests.reading.lakes import EVOLVING, POOLS, Part, expected, parts, predicates, same, whole
 
@@ -37,13 +38,13 @@ def check(files: list[Part], where: Any, in_threads: bool) -> None:
     assert same(found, expected(table, where))
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(lakes([Mode.PLAIN]))
 def test_plain_files_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any, bool]) -> None:
     check(*lake)
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(lakes([Mode.PLAIN, Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM]))
 def test_encrypted_files_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any, bool]) -> None:
     check(*lake)

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.kernels.words import fold
@@ -30,6 +30,7 @@ from secure_bloom.tracing.lake import occurrences
 from secure_bloom.tracing.search import confirm, trace_text
 from secure_bloom.tracing.subjects import SearchedColumn
 from secure_bloom.tracing.verdicts import Meaning
+from testing.quick_cases import examples
 
 _SMALL = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=9)
 _NUMBER = st.integers(10, 99_999)
@@ -168,7 +169,7 @@ def findings(values: list[Any], written: bytes) -> list[tuple[Meaning, bool]]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=5)
+@examples(5)
 @given(data=st.data())
 def test_a_form_is_found_and_is_of_one_value_alone(form: str, data: st.DataObject) -> None:
     strategy, write = FORMS[form]

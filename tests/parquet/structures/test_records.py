@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError
@@ -27,6 +27,7 @@ from secure_bloom.parquet.structures.records import (
     measured_outline,
     measured_record,
 )
+from testing.quick_cases import examples
 
 
 @functools.cache
@@ -86,7 +87,7 @@ def test_an_outline_has_the_places_of_structures_and_all_else() -> None:
     assert _outlined(footer) == _whole(footer)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.data())
 def test_a_damaged_footer_is_refused_by_its_outline_as_it_is_whole(data: st.DataObject) -> None:
     footer = bytearray(_footer())

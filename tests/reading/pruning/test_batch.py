@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import secure_bloom as sb
@@ -33,6 +33,7 @@ from secure_bloom.reading.pruning.filter_reads import (
 )
 from secure_bloom.reading.pruning.steps import bloom_filters
 from secure_bloom.storage import InputFile
+from testing.quick_cases import examples
 from testing.surgery import edit_column, edit_footer, filter_place, flip, opened
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, made_once, write
 from testing.thrift.metadata import ColumnMetaData
@@ -191,7 +192,7 @@ def _outcome(folder: Path, where: Any, *, compiled: bool) -> Any:
             return type(error)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(_tables(), st.booleans())
 def test_both_ways_leave_the_same(table: tuple[list[Part], Any], coarse: bool) -> None:
     files, where = table
@@ -205,7 +206,7 @@ def test_both_ways_leave_the_same(table: tuple[list[Part], Any], coarse: bool) -
     assert same(rows, expected(whole, where))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(_tables(), _DAMAGES)
 def test_both_ways_agree_on_damaged_files(table: tuple[list[Part], Any], damage: _Damage) -> None:
     """They leave the same row groups, or both fail: neither passes over what the other refuses."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import secure_bloom as sb
@@ -25,6 +25,7 @@ from secure_bloom.reading.rows.column_decoder import ColumnDecoder
 from secure_bloom.reading.rows.stored_column import StoredColumn
 from secure_bloom.reading.table import table_files
 from secure_bloom.storage.inputs import covered
+from testing.quick_cases import examples
 from testing.surgery import flip, opened
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
@@ -298,7 +299,7 @@ def lakes(draw: st.DrawFn) -> tuple[list[Part], Any]:
     return files, draw(st.one_of(lookups, both))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(lakes())
 def test_lookups_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
     files, where = lake

@@ -61,11 +61,10 @@ def _type(types: tuple[pa.DataType, ...]) -> pa.DataType | None:
 @pytest.mark.parametrize(
     ("types", "count"),
     [
-        (_SIGNED + _UNSIGNED + _OTHERS, 2),
+        pytest.param(_SIGNED + _UNSIGNED + _OTHERS, 2, id="2"),
         # Of integers two of each kind are enough: others differ by their width alone.
-        (_SIGNED[1:3] + _UNSIGNED[2:] + _OTHERS, 3),
+        pytest.param(_SIGNED[1:3] + _UNSIGNED[2:] + _OTHERS, 3, id="3", marks=pytest.mark.slow),
     ],
-    ids=["2", "3"],
 )
 def test_the_order_of_files_does_not_count(types: list[pa.DataType], count: int) -> None:
     for some in itertools.combinations(types, count):
