@@ -7,8 +7,10 @@ no page, index, filter, dictionary or repeated metadata of any column and row gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
+from operator import add
 
 from secure_bloom.adding.in_place import find_marks, metadata_size
 from secure_bloom.bloom.stored import filter_extent
@@ -108,25 +110,27 @@ def reaches_into_footer(footer: Footer) -> bool:
 
     Pages, page indexes or a filter may be there, for example in a value of key-value metadata.
     """
-    limit = footer.tail.offset
     offsets = footer.scan.numbers[-(len(footer.row_groups) * len(footer.leaves)) or None :]
-    rows = read_extents(footer.plain, offsets, len(offsets))
+    rows: Sequence[int] | None = read_extents(footer.plain, offsets, len(offsets))
     if rows is None:
-        every = (chunk for chunks in footer.column_chunks for chunk in chunks)
-        return any(max(_ends(_numbers(chunk)), default=0) > limit for chunk in every)
-    of_chunks = zip(*(rows[slot::EXTENT_SLOTS] for slot in range(EXTENT_SLOTS)), strict=True)
-    return any(max(_ends(numbers), default=0) > limit for numbers in of_chunks)
+        rows = [it for chunks in footer.column_chunks for chunk in chunks for it in _numbers(chunk)]
+    return max(_ends(rows), default=0) > footer.tail.offset
 
 
-def _ends(numbers: Sequence[int]) -> Iterator[int]:
-    """Yield the end of each part of a chunk, from the numbers of :func:`.read_extents`."""
-    data, dictionary, size, index_page, *named = numbers
+def _ends(rows: Sequence[int]) -> Iterable[int]:
+    """Return the end of each part of all chunks, from the rows of :func:`.read_extents`.
+
+    Part by part, which takes a fraction of the time of chunk by chunk.
+    """
+    data, places, sizes, index_pages, *named = [
+        rows[it::EXTENT_SLOTS] for it in range(EXTENT_SLOTS)
+    ]
     # The place of a dictionary is zero or absent if there is none.
-    yield (min(data, dictionary) if dictionary > 0 else data) + size
-    yield index_page
-    for start, length in zip(named[::2], named[1::2], strict=True):
-        # An absent length is a very small number. Whatever is named has at least one byte.
-        yield start + max(length, 1)
+    begins = [min(it, place) if place > 0 else it for it, place in zip(data, places, strict=True)]
+    # An absent length is a very small number. Whatever is named has at least one byte.
+    lengths = [[length if length > 0 else 1 for length in of_part] for of_part in named[1::2]]
+    named_ends = (map(add, *part) for part in zip(named[::2], lengths, strict=True))
+    return chain(map(add, begins, sizes), index_pages, *named_ends)
 
 
 def _numbers(chunk: ColumnChunk) -> list[int]:

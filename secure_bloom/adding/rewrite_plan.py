@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.adding.free_space import Replaced, reclaimed_end
 from secure_bloom.adding.in_place import append_mark
 from secure_bloom.adding.report import READERS, FilterReport
 from secure_bloom.adding.request import FilterRequest, WantedFilters
-from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
-from secure_bloom.parquet.column_values import read_encoded
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
 from secure_bloom.parquet.footer.locate import read_tail
@@ -32,6 +30,9 @@ from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reports.text import counted, named_columns
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.storage.inputs import Extent
+
+if TYPE_CHECKING:
+    from secure_bloom.bloom.build import BuiltFilter
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
 Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterator["ChunkOutcome"]]
@@ -233,6 +234,10 @@ def _work(task: Task) -> ChunkOutcome:
     if old is not None and not task.replace:
         # It was read just now, so its tags and sizes are known to be right.
         return KeptFilter(task=task, stored=old)
+    # Loads numpy and pyarrow, for files that lack a filter alone.
+    from secure_bloom.bloom.build import build_filter
+    from secure_bloom.parquet.column_values import read_encoded
+
     before = None if old is None else old.filter
     values = read_encoded(task.file, task.chunk)
     built = build_filter(task.chunk.leaf, values, task.options, old=before)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from secure_bloom.adding.estimate import SampledTarget, estimated
 from secure_bloom.adding.report import (
@@ -21,7 +22,6 @@ from secure_bloom.adding.request import Columns, FilterRequest, Keys, filter_req
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.calling.arguments import Progress, check_fields, takes
 from secure_bloom.encryption.access import Access
-from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.trust import named_by
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.managed_tables import table_to_write
@@ -34,6 +34,9 @@ from secure_bloom.runs.target import TableTarget, Target
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.storage.storage_options import granted
 from secure_bloom.storage.table_objects import table_path
+
+if TYPE_CHECKING:
+    from secure_bloom.encryption.policy import KeyPolicy
 
 
 # No repr: keys may be a client of the user's, and show themselves.

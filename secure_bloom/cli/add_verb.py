@@ -14,7 +14,6 @@ import click
 from secure_bloom.cli.column_settings import parse_columns
 from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome, report_lost
 from secure_bloom.cli.progress_bar import progress_bar
-from secure_bloom.cli.runnable_hints import with_runnable_hints
 from secure_bloom.cli.shared_arguments import (
     load_keys,
     load_policy,
@@ -133,7 +132,10 @@ def add_command(
             **access,
             **options,
         )
-    report = with_runnable_hints(report, paths, access["policy"], policy_path, keyring)
+    if report.failed:
+        from secure_bloom.cli.runnable_hints import with_runnable_hints
+
+        report = with_runnable_hints(report, paths, access["policy"], policy_path, keyring)
     numbers = _numbers(report, time.perf_counter() - started)
     if with_advice and not report.failed and not report.commits:
         report = _advised(report, paths, **access)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
@@ -98,6 +97,8 @@ def _lines(source: str) -> list[str]:
     if separator not in first and ";" in first:
         # As spreadsheets write it where the comma is in numbers.
         separator = ";"
+    import csv
+
     rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     if is_named:
         return _column(rows, column, path)

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.chunk_contradictions import in_offset_index
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.structures.declarations import Structure
 from secure_bloom.parquet.structures.metadata import ColumnIndex, OffsetIndex, RowGroup
@@ -107,6 +106,9 @@ def page_spans(chunk: Chunk, content: bytes | memoryview) -> list[PageSpan] | No
     Return None for an index that contradicts the chunk. Raises IntegrityError for a module that
     does not authenticate.
     """
+    # Loaded where an index is used: a probe asks for the extents of indexes alone.
+    from secure_bloom.parquet.chunk_contradictions import in_offset_index
+
     try:
         index = decode_offset_index(chunk, content)
         # Rows are left out by these numbers, so all of them must fit the chunk.
