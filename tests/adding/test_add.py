@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -567,3 +569,16 @@ def test_a_format_error_of_a_whole_file_is_told_in_place_too(tmp_path: Path) -> 
     assert "row group 0, column email" in str(report.error)
     assert_tells_no_secret(str(report.error))
     assert _contents(tmp_path) == before
+
+
+def test_files_that_have_their_filters_cost_no_numpy_and_no_pyarrow(tmp_path: Path) -> None:
+    """To load both takes longer than to look at hundreds of such files."""
+    path = write(tmp_path / "x.parquet", customers(20), Mode.PLAIN)
+    _add(path)
+    code = (
+        "import sys, secure_bloom as sb\n"
+        f"(file,) = sb.add_bloom_filters({str(path)!r}, columns=('email', 'id')).files\n"
+        "print(file.status, {'numpy', 'pyarrow'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["unchanged", "set()"]
