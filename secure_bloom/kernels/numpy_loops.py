@@ -257,11 +257,11 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
             return DAMAGED
         if header & 1:
             count = min(run * 8, left)
-            size = (count * bit_width + 7) // 8
-            if len(content) - at < size:
+            # Arrow takes a last group for damage too of which only the wanted part is there.
+            if len(content) - at < run * bit_width:
                 return DAMAGED
-            found += _count_packed(data[at : at + size], bit_width, wanted, count)
-            at = min(at + run * bit_width, len(content))
+            found += _count_packed(data[at : at + run * bit_width], bit_width, wanted, count)
+            at += run * bit_width
         else:
             count = min(run, left)
             found += count if content[at] == wanted else 0
@@ -283,10 +283,10 @@ def unpack(data: Bytes, bit_width: int, limit: int, numbers: NDArray[np.uint32])
             return DAMAGED
         if header & 1:
             count = min(run * 8, len(numbers) - done)
-            if len(content) - at < (count * bit_width + 7) // 8:
+            if len(content) - at < run * bit_width:
                 return DAMAGED
             numbers[done : done + count] = _unpacked(data[at:], bit_width, count)
-            at = min(at + run * bit_width, len(content))
+            at += run * bit_width
         else:
             count = min(run, len(numbers) - done)
             if len(content) - at < size:

@@ -151,6 +151,10 @@ def _levels_and_values(
             return _NO_LEVELS, content
         end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
         return (content[_LENGTH_SIZE:end], content[end:]) if end <= len(content) else None
+    # A flat column has a row for each value, and pyarrow takes a page without either number for
+    # damage.
+    if detail.num_rows != page.num_values or detail.num_nulls < 0:
+        return None
     levels = detail.definition_levels_byte_length
     # A flat column has no repetition levels, so bytes for some contradict the schema.
     if detail.repetition_levels_byte_length != 0 or not 0 <= levels <= len(body):

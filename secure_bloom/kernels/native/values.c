@@ -24,11 +24,11 @@ static bool read_run(const uint8_t *data, size_t size, size_t *at, unsigned widt
     uint64_t numbers = header >> 1;
     run->is_packed = header & 1;
     run->start = *at;
+    /* Arrow takes a last group for damage too of which only the wanted part is there. */
+    uint64_t bytes = run->is_packed ? numbers * width : (width + 7) / 8;
     if (run->is_packed) numbers *= 8;
     run->count = numbers < left ? numbers : left;
-    uint64_t bytes = ((run->is_packed ? run->count * width : width) + 7) / 8;
     if (numbers == 0 || bytes > size - *at) return false;
-    /* Of a last group that is not wanted whole, only the wanted part need be there. */
     *at += (size_t)bytes;
     return true;
 }

@@ -39,6 +39,10 @@ Columns = Mapping[str, pa.ChunkedArray]
 
 #: With more runs of matching rows than this, columns are decoded whole, not page by page.
 _MAX_RUNS = 1000
+#: Rows of a column that is decoded to find what is wrong.
+_BLAMED = 64 * 1024
+_UNDECODABLE = "pyarrow cannot decode the column's pages"
+_REPORT = "if other readers can read the file, please report its writer and version"
 #: pyarrow cannot filter view types, also inside others; cast to these first.
 _SELECTED = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
@@ -123,12 +127,7 @@ class ColumnDecoder:
             yield {}, group.rows
             return
         self._check_sizes([group.row_group], names)
-        batches = self._opened.source().iter_batches(
-            batch_size=rows,
-            row_groups=[group.row_group],
-            columns=self._names_of(names),
-            use_threads=False,
-        )
+        batches = self._batches(group.row_group, names, rows)
         while True:
             try:
                 batch = next(batches, None)
@@ -137,7 +136,7 @@ class ColumnDecoder:
                     # Whole, as far as the budget goes: these pages are not pyarrow's to cut.
                     yield self._of_pages([group.row_group], names), group.rows
                     return
-                self._blame(names)
+                self._blame(group.row_group, names)
             if batch is None:
                 break
             table = pa.Table.from_batches([batch])
@@ -268,22 +267,29 @@ class ColumnDecoder:
         if not names:
             return {}
         self._check_sizes([row_group], names)
-        source = self._opened.source()
-        try:
+        source, table = self._opened.source(), None
+        with suppress(pa.ArrowException, OSError, KeyUnavailableError):
             table = source.read_row_groups(
                 [row_group], columns=self._names_of(names), use_threads=self._threads
             )
-        except (pa.ArrowException, OSError, KeyUnavailableError):
+        if table is None or table.num_rows != self._footer.row_groups[row_group].num_rows:
             # parquet-java leaves levels of version 2 pages in clear, which pyarrow does not expect.
             if self._some_levels_are_clear([row_group], names):
                 return self._of_pages([row_group], names)
-            self._blame(names)
-        expected = self._footer.row_groups[row_group].num_rows
-        if table.num_rows != expected:
-            raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
+            self._blame(row_group, names)
         if self._count_bytes:
             self.extents += stored_extents(self._footer, row_group, names)
         return {name: selectable(table.column(name)) for name in names}
+
+    def _batches(self, row_group: int, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of a row group as pyarrow decodes them, ``rows`` rows at a time."""
+        batches: Iterator[pa.RecordBatch] = self._opened.source().iter_batches(
+            batch_size=rows,
+            row_groups=[row_group],
+            columns=self._names_of(names),
+            use_threads=False,
+        )
+        return batches
 
     def _names_of(self, names: Sequence[str]) -> list[str]:
         """Return the names by which pyarrow reads the columns: leaves, if some are left out."""
@@ -325,13 +331,23 @@ class ColumnDecoder:
                         found |= page.clear > 0
         return found
 
-    def _blame(self, names: Sequence[str]) -> NoReturn:
-        """Raise the error for pages that authenticate but cannot be decoded."""
-        # The cause is left out: its text may quote a value.
-        raise FormatError(
-            f"pyarrow cannot decode column {', '.join(names)}",
-            hint="if other readers can read the file, please report its writer and version",
-        ) from None
+    def _blame(self, row_group: int, names: Sequence[str]) -> NoReturn:
+        """Raise the error for the first column whose pages authenticate but cannot be decoded.
+
+        Each column is decoded alone: an error of several does not say which one it is.
+        """
+        expected = self._footer.row_groups[row_group].num_rows
+        for name in names:
+            with located(row_group=row_group, column=name):
+                try:
+                    read = sum(it.num_rows for it in self._batches(row_group, [name], _BLAMED))
+                except (pa.ArrowException, OSError):
+                    # The cause is left out: its text may quote a value.
+                    raise FormatError(_UNDECODABLE, hint=_REPORT) from None
+                if read != expected:
+                    raise FormatError(f"pyarrow read {read} rows, the footer says {expected}")
+        with located(row_group=row_group):
+            raise FormatError(f"{_UNDECODABLE} of {', '.join(names)}", hint=_REPORT) from None
 
 
 def _joined(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
