@@ -20,6 +20,7 @@ from secure_bloom.parquet.pages import (
     Page,
     PageFinder,
     Place,
+    check_data_follows,
     chunk_extent,
     has_dictionary_offset,
     walk,
@@ -92,7 +93,9 @@ def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Pa
 
     An encrypted chunk must begin with a dictionary page: the type of a page is part of its AAD.
     """
-    page, _ = _Window(file, chunk, ahead or _AHEAD).page(PageFinder(chunk), 0, DICTIONARY)
+    page, end = _Window(file, chunk, ahead or _AHEAD).page(PageFinder(chunk), 0, DICTIONARY)
+    if has_dictionary_offset(chunk):
+        check_data_follows(chunk.meta_data, end)
     return page
 
 

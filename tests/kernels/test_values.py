@@ -55,6 +55,13 @@ def test_levels_that_end_too_soon_are_damage() -> None:
     assert count_level(runs(b""), 1, 1, 1) == DAMAGED
 
 
+def test_a_last_group_that_is_not_whole_is_damage_as_for_arrow() -> None:
+    groups = bytes([2 << 1 | 1, 0xFF])
+    assert count_level(runs(groups), 1, 1, 8) == DAMAGED
+    assert unpacked(groups, 1, 2, 8) == DAMAGED
+    assert unpacked(groups + b"\xff", 1, 2, 8) == [1] * 8
+
+
 @given(st.integers(1, 8), st.data())
 def test_levels_come_in_runs_of_both_kinds(width: int, data: st.DataObject) -> None:
     level = st.integers(0, 2**width - 1)

@@ -127,7 +127,7 @@ class ColumnDecoder:
             yield {}, group.rows
             return
         self._check_sizes([group.row_group], names)
-        batches = self._batches(group.row_group, names, rows)
+        batches, seen = self._batches(group.row_group, names, rows), 0
         while True:
             try:
                 batch = next(batches, None)
@@ -139,8 +139,12 @@ class ColumnDecoder:
                 self._blame(group.row_group, names)
             if batch is None:
                 break
+            seen += batch.num_rows
             table = pa.Table.from_batches([batch])
             yield {name: selectable(table.column(name)) for name in names}, batch.num_rows
+        if seen != group.rows:
+            self._some_levels_are_clear([group.row_group], names)
+            self._blame(group.row_group, names)
         if self._count_bytes:
             self.extents += stored_extents(self._footer, group.row_group, names)
 
