@@ -113,11 +113,12 @@ def _origins(sample: TableSample, chance: random.Random) -> list[tuple[str, int]
 class _Rows:
     """The values of rows: ``entries``, and the number of each row's entry.
 
-    Entries of a dictionary are not repeated: a file of 4 KB may have gigabytes of rows.
+    Entries of a dictionary are not repeated, and without a dictionary the numbers are a range: a
+    file of 4 KB may have gigabytes of rows.
     """
 
     entries: pa.Array = field(repr=False)
-    rows: NDArray[np.int64] = field(repr=False)
+    rows: NDArray[np.integer] | range = field(repr=False)
 
     @classmethod
     def of(cls, values: pa.ChunkedArray) -> _Rows:
@@ -126,20 +127,25 @@ class _Rows:
             found = values.unify_dictionaries().combine_chunks()
             # pyarrow returns chunks where they cannot be one array.
             found = found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
-            entries, rows = found.dictionary, found.indices.to_numpy().astype(np.int64)
-        else:
-            found = values.combine_chunks()
-            if isinstance(found, pa.ChunkedArray):
-                chunks = found.chunks
-                found = pa.concat_arrays(chunks) if chunks else pa.array([], found.type)
-            entries, rows = found, np.arange(len(found))
-        entries = _plain(entries)
+            entries, rows = _plain(found.dictionary), found.indices.to_numpy()
+            return cls(entries, rows[_can_be_looked_up(entries)[rows]])
+        found = values.combine_chunks()
+        if isinstance(found, pa.ChunkedArray):
+            chunks = found.chunks
+            found = pa.concat_arrays(chunks) if chunks else pa.array([], found.type)
+        entries = _plain(found)
         can_be_asked = _can_be_looked_up(entries)
-        return cls(entries, rows[can_be_asked[rows]])
+        if not can_be_asked.all():
+            entries = entries.filter(pa.array(can_be_asked))
+        return cls(entries, range(len(entries)))
 
     def distinct(self) -> pa.Array:
         """Return each value of the rows once."""
-        return self.entries.take(pa.array(np.unique(self.rows))).unique()
+        if isinstance(self.rows, range):
+            return self.entries.unique()
+        is_used = np.zeros(len(self.entries), np.bool_)
+        is_used[self.rows] = True
+        return self.entries.filter(pa.array(is_used)).unique()
 
     def value(self, row: int) -> pa.Scalar:
         """Return the value of one row."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
@@ -70,7 +71,12 @@ _FIXED_TYPES: dict[Type, np.dtype[Any]] = {
 
 
 def as_entries(leaf: Leaf, array: pa.Array) -> Entries:
-    """Return the physical values of ``leaf`` in an Arrow array without nulls. Nothing is copied."""
+    """Return the physical values of ``leaf`` in an Arrow array without nulls. Nothing is copied.
+
+    Raises UnsupportedFeatureError for booleans: they have bits and no bytes.
+    """
+    if leaf.type is Type.BOOLEAN:
+        raise UnsupportedFeatureError("values of a BOOLEAN column are not read one by one")
     if leaf.type is Type.BYTE_ARRAY:
         return _binary_buffers(array)
     dtype = fixed_type(leaf)

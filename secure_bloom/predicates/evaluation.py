@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,10 +52,14 @@ def _of_elements(condition: BoundCondition, lists: pa.ChunkedArray) -> pa.Chunke
     found = []
     for chunk in lists.chunks:
         elements = pa.chunked_array([pc.list_flatten(chunk)])
-        true = pc.fill_null(_test(condition, elements), fill_value=False)
-        rows = pc.list_parent_indices(chunk).filter(true.combine_chunks())
-        any_element = pc.is_in(pa.array(range(len(chunk)), rows.type), value_set=rows)
-        found.append(pc.if_else(pc.is_valid(chunk), any_element, pa.scalar(None, pa.bool_())))
+        true = pc.fill_null(_test(condition, elements), fill_value=False).to_numpy()
+        # A row may have millions of elements: no number is made for each.
+        lengths = pc.fill_null(pc.list_value_length(chunk), 0).to_numpy()
+        any_element, is_filled = np.zeros(len(chunk), np.bool_), lengths > 0
+        if is_filled.any():
+            starts = np.cumsum(lengths, dtype=np.int64) - lengths
+            any_element[is_filled] = np.logical_or.reduceat(true, starts[is_filled])
+        found.append(pa.array(any_element, mask=chunk.is_null().to_numpy(zero_copy_only=False)))
     return pa.chunked_array(found, pa.bool_())
 
 

@@ -21,6 +21,7 @@ from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.logical_arrays import logical_array
+from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.inputs import StreamFile
 from secure_bloom.tracing.packed import Budget, UnreadError, check_at_once
@@ -72,6 +73,9 @@ def _values(
             if chunk.column_chunk.crypto_metadata is not None:
                 continue
             rows = _rows_at_once(file, footer, group, chunk, budget)
+            if opened is None and chunk.leaf.type is Type.BOOLEAN:
+                # Two values, which are searched for nowhere.
+                continue
             if opened is None:
                 entries = read_entries(file, chunk).entries
                 yield from budgeted((logical_array(chunk.leaf, it) for it in entries), budget)

@@ -139,8 +139,7 @@ class _TableColumn:
 
     def values(self, where: Where = None) -> Iterator[pa.Array]:
         for batch in self.table.read_batches(columns=[self.top], where=where):
-            array = batch.column(0)
-            yield pc.struct_field(array, self.members) if self.members else array
+            yield _inside(batch.column(0), self.members)
 
     @property
     def is_text(self) -> bool:
@@ -160,6 +159,24 @@ class _TableColumn:
         for member in self.members:
             kind = kind.field(member).type if pa.types.is_struct(kind) else pa.null()
         return next((read for is_of, read in _READ if is_of(kind)), None)
+
+
+def _inside(array: pa.Array, members: Sequence[str]) -> pa.Array:
+    """Return the values at a path inside a column. Those of lists and maps are their elements."""
+    levels = 0
+    for member in members:
+        while not isinstance(array, pa.StructArray) and hasattr(array, "flatten"):
+            if pa.types.is_map(array.type):
+                entry = pa.struct([array.type.key_field, array.type.item_field])
+                array = array.cast(pa.list_(entry))
+            # Files name up to two levels between a list and its elements.
+            array, levels = array.flatten(), 2
+        if pa.types.is_struct(array.type) and array.type.get_field_index(member) >= 0:
+            array = pc.struct_field(array, member)
+        elif levels == 0:
+            raise PolicyError(f"the column has no member {member}")
+        levels -= levels > 0
+    return array
 
 
 def _as_text(text: bytes) -> Iterable[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 
@@ -142,3 +143,16 @@ def test_texts_of_a_dictionary_are_not_repeated_for_their_rows(tmp_path: Path) -
     assert pool.max_memory() < 400_000_000
     # A pool stays until the last array is gone.
     del found, column, rows, texts
+
+
+def test_rows_without_a_dictionary_get_no_numbers(tmp_path: Path) -> None:
+    """A file of a few KB may have millions of equal values: a byte each, not dozens."""
+    count = 1_000_000
+    column = pa.ListArray.from_arrays([0, count], pa.array(np.zeros(count, np.int8)))
+    tracemalloc.start()
+    found = found_in(tmp_path, column)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {it.value.as_py() for it in found.present} == {0}
+    assert found.distinct.row_group == 1
+    assert peak < 4 * count

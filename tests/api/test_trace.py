@@ -40,6 +40,29 @@ def test_a_column_that_the_table_lacks_is_named(tmp_path: Path) -> None:
         sb.trace(tmp_path, values_of=f"{tmp_path}/t.parquet:absent")
 
 
+@pytest.mark.parametrize(
+    "column", ["l", "l.list.element", "s.list.element.e", "m.key_value.value", "t.e.list.element"]
+)
+def test_values_in_lists_and_maps_are_searched_for(tmp_path: Path, column: str) -> None:
+    emails = [f"anna{n}@post.fi" for n in range(9)]
+    columns = {
+        "l": pa.array([[it, None] for it in emails]),
+        "s": [[{"e": it}] for it in emails],
+        "m": pa.array([[("k", it)] for it in emails], pa.map_(pa.string(), pa.string())),
+        "t": [{"e": [it]} for it in emails],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    (tmp_path / "log.txt").write_text("\n".join(emails))
+    (found,) = sb.trace(tmp_path / "log.txt", values_of=f"{tmp_path}/t.parquet:{column}").files
+    assert [it.column for it in found.findings] == [column]
+
+
+def test_a_member_that_a_column_lacks_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"s": [{"e": "anna1@post.fi"}]}), tmp_path / "t.parquet")
+    with pytest.raises(PolicyError, match="absent"):
+        sb.trace(tmp_path, values_of=f"{tmp_path}/t.parquet:s.absent")
+
+
 def test_parts_that_the_policy_names_are_searched_for(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"email": [f"anna.rossi{n}@post.fi" for n in range(60)]}), tmp_path / "t.parquet"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from datetime import datetime
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -47,6 +49,40 @@ TABLE = pa.table(
 def test_rows_of_a_predicate(text: str, rows: list[bool | None]) -> None:
     predicate = bind(from_text(text), TABLE.schema)
     assert true_rows(predicate, TABLE).to_pylist() == rows
+
+
+def lists(kind: pa.DataType) -> pa.Table:
+    rows = [[1, None], [], None, [2, 3], [None], [3]]
+    return pa.table({"l": pa.array([[0], *rows, [3]], kind).slice(1, len(rows))})
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.large_list(pa.int8())], ids=str)
+def test_a_list_fulfils_a_condition_that_an_element_fulfils(kind: pa.DataType) -> None:
+    table = lists(kind)
+    predicate = bind(from_text("l = 3"), table.schema)
+    assert true_rows(predicate, table).to_pylist() == [False, False, None, True, False, True]
+    predicate = bind(from_text("l in (1, 2)"), table.schema)
+    assert true_rows(predicate, table).to_pylist() == [True, False, None, True, False, False]
+    assert true_rows(predicate, table.slice(1, 1)).to_pylist() == [False]
+    assert true_rows(predicate, table.slice(0, 0)).to_pylist() == []
+
+
+def test_no_number_is_made_for_each_element_of_a_list() -> None:
+    """A row with two million elements that all match: they take a byte each, not dozens."""
+    count, elements = 2_000_000, pa.array(np.zeros(2_000_000, np.int8))
+    table = pa.table({"l": pa.ListArray.from_arrays([0, count], elements)})
+    predicate = bind(from_text("l = 0"), table.schema)
+    default = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(default)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        assert true_rows(predicate, table).to_pylist() == [True]
+        peak = tracemalloc.get_traced_memory()[1] + pool.max_memory()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(default)
+    assert peak < 8 * count
 
 
 #: Rows of two columns with every pair of values and null.

@@ -53,6 +53,14 @@ def test_a_column_with_a_rule_without_a_key_may_repeat_them(tmp_path: Path) -> N
     assert ids(found.audit(check_values=True)) == []
 
 
+def test_a_sensitive_column_of_booleans_has_no_values_to_look_for(tmp_path: Path) -> None:
+    values = pa.array([True, False] * 15)
+    found = Example(path=sound(tmp_path, table=customers(30).append_column("is_ill", values)))
+    found.policy = with_rules(POLICY, is_ill="k_pii")
+    before = ids(found.audit())
+    assert ids(found.audit(check_values=True)) == before
+
+
 def test_every_value_of_every_file_is_searched_for(tmp_path: Path) -> None:
     """Not a sample: the last rows of the fifth file, in the last bytes of a large file."""
     folder = tmp_path / "lake"
