@@ -119,12 +119,15 @@ OTHERS: Final = "*"
 def _by_table(argument: str, given: object, tables: Collection[str]) -> dict[str, Any]:
     """Return the argument for each table of a query: one for all of them, or one for each name.
 
-    Raises PolicyError for a name that no such table has.
+    A name of another table is left out, as one mapping may serve many queries.  Raises PolicyError
+    for it if a table of the query has no entry of its own: the name may be misspelt.
     """
     if not isinstance(given, Mapping):
         return dict.fromkeys(tables, given)
     named = by_name(argument, given)
-    for name in named.keys() - {OTHERS, *map(str.lower, tables)}:
+    wanted = set(map(str.lower, tables))
+    others = set() if wanted <= named.keys() else named.keys() - {OTHERS, *wanted}
+    for name in sorted(others):
         raise PolicyError(
             f"{argument} is given for {legible(name)}, and the query opens no such table",
             hint=f"it opens {', '.join(map(legible, tables)) or 'none'}",

@@ -159,11 +159,15 @@ def audit_file(
         with located(path=path), open_file(path) as file:
             return _audit(_subject(MeteredFile(file), run.for_file(path)))
     except Exception as error:
-        findings = (file_failure(path, error),)
+        findings: tuple[Finding, ...] = (file_failure(path, error),)
     # A file of no table of the policy, or one that is no Parquet file, may be a copy of values.
     traced: tuple[TracedValues, ...] = ()
-    with suppress(Exception), open_file(path) as file:
-        traced = _traced_whole(file, run)
+    try:
+        with suppress(SecureBloomError), open_file(path) as file:
+            traced = _traced_whole(file, run)
+    except Exception as error:
+        # Not an error of the file, which is a finding already: the search itself failed.
+        findings = tuple(dict.fromkeys((*findings, file_failure(path, error))))
     return FileAudit(path=path, findings=findings, traced=traced)
 
 

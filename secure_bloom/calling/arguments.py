@@ -97,7 +97,11 @@ def _check(name: str, value: object, annotation: str) -> None:
             return
     if kinds:
         wanted = " or ".join(dict.fromkeys(text for _, text in kinds))
-        raise PolicyError(f"{name} is of type {type(value).__name__}, wanted {wanted}")
+        is_path = name == "keys" and isinstance(value, str | PathLike)
+        raise PolicyError(
+            f"{name} is of type {type(value).__name__}, wanted {wanted}",
+            hint="a keyring in a file is Keyring.load(PATH)" if is_path else None,
+        )
 
 
 @cache

@@ -289,8 +289,10 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
         name = legible(unknown.master_key)
         print_note(f"neither files nor policy nor keyring know the name {name}", err=True)
     # Failed files of the table are printed as errors.
-    closed = [file for file in report.files if file.is_closed]
-    left = closed + [file for file in report.skipped if not file.is_complete]
+    if closed := sum(file.is_closed for file in report.files):
+        files = counted(closed, "file")
+        print_note(f"{files} whose footer would not open: keys of columns in them are not known")
+    left = [file for file in report.skipped if not file.is_complete]
     for file in left if verbose else left[:SHOWN_NOTES]:
         print_note(f"{legible(file.path)}: not all of its keys are known: {file.reason}")
     if len(left) > SHOWN_NOTES and not verbose:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.errors import PolicyError
 from secure_bloom.running.bounded_documents import parsed_json
 
@@ -140,6 +141,12 @@ class _DdlParser:
             self._expect(",")
             value = self.type(depth + 1)
             return self._closed({"type": "map", "keyType": key, "valueType": value})
+        if name not in _TYPES:
+            close = CloseNames(_TYPES).close(name, 1)
+            hint = f"did you mean {close[0]}?" if close else f"types are {', '.join(_TYPES)}"
+            raise PolicyError(
+                f"the schema has the type {name}, which Spark does not have", hint=hint
+            )
         return self._simple(name)
 
     def end(self) -> None:
@@ -204,6 +211,13 @@ class _DdlParser:
         return PolicyError(f"the schema has {found}, wanted {wanted}", hint=_HINT)
 
 
+#: The types of Spark's DDL, by their first words.
+_TYPES: Final = (
+    "bigint", "binary", "boolean", "byte", "char", "character", "date", "dec", "decimal", "double",
+    "float", "geography", "geometry", "int", "integer", "interval", "long", "numeric", "real",
+    "short", "smallint", "string", "time", "timestamp", "timestamp_ltz", "timestamp_ntz", "tinyint",
+    "varchar", "variant", "void", "struct", "array", "map",
+)  # fmt: skip
 _MORE_WORDS: Final = frozenset(
     {"year", "month", "day", "hour", "minute", "second", "to", "interval", "precision"}
     | {"with", "without", "local", "time", "zone", "collate"}

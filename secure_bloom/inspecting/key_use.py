@@ -74,7 +74,7 @@ class FileKeyUse:
     @property
     def is_closed(self) -> bool:
         """Whether the file was read, and its footer could not be opened."""
-        return self.reason == _CLOSED
+        return not self.is_complete and self.error is None and self.reason in (None, _CLOSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,5 +109,9 @@ def refusal(error: Exception) -> PolicyError:
 
 
 def _shown(message: str) -> str:
-    """Return a message of DuckDB without texts in double quotes that cannot be names."""
-    return _QUOTED.sub(lambda it: it[0] if it[1].isidentifier() else '"..."', message)
+    """Return a message of DuckDB without texts in double quotes that are no names and no signs."""
+    return _QUOTED.sub(lambda it: it[0] if _is_shown(it[1]) else '"..."', message)
+
+
+def _is_shown(text: str) -> bool:
+    return text.isidentifier() or not any(map(str.isalnum, text))

@@ -41,3 +41,27 @@ def test_a_table_is_joined_to_open_tables_alone(tmp_path: Path) -> None:
         table.sql("select * from self join w using (id)", {"w": pa.table({"id": [1]})})  # type: ignore[dict-item]
     assert "w is a Table, and no open table" in str(caught.value)
     assert "open_table(PATH)" in str(caught.value.hint)
+
+
+def test_one_mapping_of_policies_serves_queries_of_some_of_its_tables(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.parquet", customers(30), Mode.ENCRYPTED)
+    (tmp_path / "p.toml").write_text('[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n')
+    query, policy = "select count(*) as n from c", tmp_path / "p.toml"
+    given = {"c": policy, "orders": policy}
+    assert sb.sql(query, {"c": path}, policy=given, keys=KEYRING).to_pylist() == [{"n": 30}]
+    # The name of this table may be misspelt: it would be read without its policy.
+    with pytest.raises(sb.PolicyError, match="given for orders"):
+        sb.sql(query, {"c": path}, policy={"*": policy, "orders": policy}, keys=KEYRING)
+
+
+@pytest.mark.parametrize("query", ["select (1,, 2)", "select 1)"])
+def test_a_sign_that_the_parser_does_not_take_is_shown(query: str) -> None:
+    with pytest.raises(sb.PolicyError, match="cannot be parsed") as caught:
+        sb.sql(query)
+    assert "..." not in str(caught.value)
+
+
+def test_the_path_of_a_keyring_names_the_call_that_loads_it(tmp_path: Path) -> None:
+    with pytest.raises(sb.PolicyError, match="keys is of type") as caught:
+        sb.read_table(tmp_path, keys=tmp_path / "keyring.json")  # type: ignore[arg-type]
+    assert "Keyring.load(PATH)" in str(caught.value.hint)

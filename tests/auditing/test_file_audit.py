@@ -141,3 +141,16 @@ def test_filters_are_read_no_further_than_a_bound(
     monkeypatch.setattr(column_filters, "MOST_FILTERS", 32)
     report = Example(path=path).audit()
     assert {finding.id for finding in report.findings} == {"unchecked-file"}
+
+
+def test_an_error_of_the_value_search_in_an_unreadable_file_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 and no footer")
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(file_audit, "_traced_whole", broken)
+    found = Example(path=tmp_path).audit().findings
+    assert any("unforeseen ZeroDivisionError" in it.message for it in found)

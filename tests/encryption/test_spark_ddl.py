@@ -52,3 +52,10 @@ def test_a_draft_gives_a_key_to_columns_that_look_personal_and_comments_out_the_
     assert '# [columns."id"]' in text
     with pytest.raises(PolicyError, match="client is 'vautl'"):
         KeyPolicy.draft("id long", client="vautl")
+
+
+@pytest.mark.parametrize("text", ["id lng", "a array<strng>", "a struct<b: inteer>"])
+def test_a_type_that_spark_does_not_have_is_an_error(text: str) -> None:
+    with pytest.raises(PolicyError, match="which Spark does not have") as caught:
+        schema_columns(text)
+    assert "did you mean" in str(caught.value.hint)
