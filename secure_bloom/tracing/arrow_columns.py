@@ -45,10 +45,20 @@ def arrow_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
         if file.read(len(_MAGIC)) == _MAGIC:
             yield from _file(file, budget)
             return
-        start, end = 0, file.seek(0, io.SEEK_END)
-        while start < end and _bytes_at(file, start, 4) == _CONTINUES:
+        for start in _starts_of_streams(file):
             yield from _stream(file, start, budget)
-            start = file.seek(_end_of_stream(file, start))
+
+
+def end_of_streams(file: BinaryIO) -> int:
+    """Return where the streams end that follow one another from the start of a file."""
+    return max(_end_of_stream(file, start) for start in _starts_of_streams(file))
+
+
+def _starts_of_streams(file: BinaryIO) -> Iterator[int]:
+    start, end = 0, file.seek(0, io.SEEK_END)
+    while start < end and _bytes_at(file, start, 4) == _CONTINUES:
+        yield start
+        start = _end_of_stream(file, start)
 
 
 def size_of_schema(file: BinaryIO, start: int) -> int:

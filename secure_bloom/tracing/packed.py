@@ -184,8 +184,7 @@ def _lz4(file: BinaryIO) -> _Unpacking:
     return 0
 
 
-def skippable_frames(file: BinaryIO) -> Iterator[tuple[int, int]]:
-    """Yield the start and the size of the content of each frame that decompressors skip."""
+def _skippable_frames(file: BinaryIO) -> Iterator[tuple[int, int]]:
     offset, overlap = 0, b""
     while piece := file.read(PIECE):
         data, start = overlap + piece, offset - len(overlap)
@@ -198,6 +197,26 @@ def skippable_frames(file: BinaryIO) -> Iterator[tuple[int, int]]:
 
 #: The mark of a frame, and its size (RFC 8878, 3.1.2).
 _SKIPPABLE: Final = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(.{4})", re.DOTALL)
+
+
+def _skippable_chunks(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    offset = 0
+    while len(head := file.read(4)) == 4:
+        size = int.from_bytes(head[1:], "little")
+        if 0x80 <= head[0] < _START_OF_STREAM:
+            yield offset + 4, size
+        offset = file.seek(offset + 4 + size)
+
+
+#: The kind of a chunk of snappy that begins a stream; kinds from 0x80 to it are skipped.
+_START_OF_STREAM: Final = 0xFF
+#: Kind of packed data -> yields the start and the size of the content of each frame or chunk that
+#: decompressors skip.
+SKIPPED: Final[dict[str, Callable[[BinaryIO], Iterator[tuple[int, int]]]]] = {
+    "zstd": _skippable_frames,
+    "lz4": _skippable_frames,
+    "snappy": _skippable_chunks,
+}
 
 
 def _is_skippable(data: bytes) -> bool:
@@ -291,14 +310,16 @@ def _lz4_block(file: BinaryIO) -> bytes:
     return plain
 
 
-def _old_lz4(file: BinaryIO) -> Iterator[bytes]:
+def _old_lz4(file: BinaryIO) -> _Unpacking:
     """Yield the blocks of the legacy frames of LZ4 (lz4_Frame_format.md)."""
     while head := file.read(4):
         size = int.from_bytes(head, "little")
         if head != _MAGIC["lz4 of old"]:
-            if size > _OLD_BLOCK + _OLD_BLOCK // 255 + 16:
-                return
+            # A size that no block has, or the mark of other packed data.
+            if size > _OLD_BLOCK + _OLD_BLOCK // 255 + 16 or head.startswith(_MARKS_OF_STREAMS):
+                return len(head)
             yield _from_lz4(file.read(size), _OLD_BLOCK)
+    return 0
 
 
 def _deflate(file: BinaryIO) -> Iterator[bytes]:
@@ -419,6 +440,7 @@ def _is_lzma(head: bytes) -> bool:
 _STREAMS: Final = (
     "gzip", "bzip2", "xz", "zstd", "lz4", "snappy", "lz4 of old", "snappy of Java",
 )  # fmt: skip
+_MARKS_OF_STREAMS: Final = tuple(_MAGIC[kind][:4] for kind in _STREAMS)
 #: The first bytes of packed data in a value of a column.
 STREAM_MARKS: Final = (
     *(_MAGIC[kind] for kind in _STREAMS), b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda",
@@ -429,6 +451,8 @@ _EMBEDDED: Final = {
     "gzip": (b"\x1f\x8b\x08", rb"[\x00-\x1f]"),
     "bzip2": (b"BZh", rb"[1-9]1AY&SY"),
     "zlib": (b"\x78", rb"[\x01\x5e\x9c\xda]"),
+    # The size of the dictionary, no size or one below 2 ** 40, and the first byte of the coder.
+    "lzma": (b"\x5d\x00\x00", rb".{2}(?:\xff{8}|.{5}\0\0\0)\0"),
 }
 FOREIGN: Final = {
     "Parquet": (b"PAR1", b""),

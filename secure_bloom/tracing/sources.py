@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 import string
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -24,10 +25,11 @@ import pyarrow as pa
 
 from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.tracing.apart import SectionWriter, sections_of
-from secure_bloom.tracing.arrow_columns import arrow_columns, size_of_schema
+from secure_bloom.tracing.arrow_columns import arrow_columns, end_of_streams, size_of_schema
 from secure_bloom.tracing.packed import (
     FOREIGN,
     PIECE,
+    SKIPPED,
     STREAM_MARKS,
     UNPACKABLE,
     Budget,
@@ -38,13 +40,13 @@ from secure_bloom.tracing.packed import (
     embedded,
     extra,
     kind_of,
-    skippable_frames,
     window_of,
 )
 from secure_bloom.tracing.parquet_columns import Protected, parquet_columns
 from secure_bloom.tracing.tabular import (
     Columns,
     avro_columns,
+    end_of_database,
     orc_columns,
     orc_start,
     sqlite_columns,
@@ -66,6 +68,11 @@ _WITH_PASSWORD: Final = 1
 _IS_DESCRIBED: Final = 8
 
 
+#: The first bytes of a file that ends where it says -> its end. Other files may follow.
+_ENDS: Final[dict[bytes, Callable[[BinaryIO], int]]] = {
+    b"\xff\xff\xff\xff": end_of_streams,
+    b"SQLite format 3\0": end_of_database,
+}
 #: The first bytes of a file -> its columns.
 _FORMATS: Final[dict[bytes, Callable[[BinaryIO, Budget], Columns]]] = {
     b"PAR1": parquet_columns,
@@ -202,7 +209,9 @@ def _is_tar(head: bytes) -> bool:
     return True
 
 
-def _columns(magic: bytes, file: BinaryIO, opened: Opened, place: str, _: int) -> Iterator[Part]:
+def _columns(
+    magic: bytes, file: BinaryIO, opened: Opened, place: str, depth: int
+) -> Iterator[Part]:
     read = _FORMATS[magic]
     # A file in another one has no files beside it.
     if read is parquet_columns and not place:
@@ -210,6 +219,9 @@ def _columns(magic: bytes, file: BinaryIO, opened: Opened, place: str, _: int) -
     for n, column in enumerate(read(file, opened.budget), 1):
         at = _at(place, f"column {n}")
         yield Part(place=at, arrays=_guarded(column.arrays, opened, at))
+    # A header may claim that the file has no bytes.
+    if magic in _ENDS and (end := _ENDS[magic](file)) > 0:
+        yield from _rest(file, end, opened, place, depth)
 
 
 def _guarded(arrays: Iterator[pa.Array], opened: Opened, place: str) -> Iterator[pa.Array]:
@@ -245,17 +257,19 @@ def _rest(
     Its stored bytes were searched before.
     """
     end = _size(file) if end is None else end
+    if start >= end:
+        return
     window = window_of(file, start, end)
     at = _at(place, f"bytes from {start}")
     yield from islice(parts_of(window, opened, at, depth), 1, None)
 
 
 def _skippable(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield the parts that are packed in frames that decompressors of zstd and lz4 skip."""
-    if kind not in ("zstd", "lz4") or not file.seekable():
+    """Yield the parts that are packed in frames and chunks that decompressors skip."""
+    if kind not in SKIPPED or not file.seekable():
         return
     file.seek(0)
-    for start, size in skippable_frames(file):
+    for start, size in SKIPPED[kind](file):
         yield from _rest(file, start, opened, place, depth, start + size)
 
 
@@ -328,7 +342,7 @@ def _forwards(pieces: Iterator[bytes], opened: Opened, place: str) -> Iterator[b
 
 def _zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
     try:
-        _check_directory(file)
+        end = _check_directory(file)
         archive = zipfile.ZipFile(file)
         members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
@@ -340,16 +354,22 @@ def _zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Par
             opened.missed(at, UnreadError("a member with a password"))
         elif not member.is_dir():
             yield from _nested(_zip_pieces(archive, member, opened), opened, at, depth)
-    for start, end in _gaps(file, members):
-        yield from _rest(file, start, opened, place, depth, end)
+    for start, stop in _gaps(file, members, archive.start_dir):
+        yield from _rest(file, start, opened, place, depth, stop)
+    yield from _rest(file, end, opened, place, depth)
 
 
 #: A local header, and the description that may follow a member's bytes (APPNOTE.TXT 4.3.7, 4.3.9).
 _LOCAL, _DESCRIPTION = 30, 24
 
 
-def _gaps(file: BinaryIO, members: list[zipfile.ZipInfo]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a zip archive that belong to no member. Other archives may be there."""
+def _gaps(
+    file: BinaryIO, members: list[zipfile.ZipInfo], directory: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the spans before a zip archive's directory that belong to no member.
+
+    Other archives may be there.
+    """
     end = 0
     for member in sorted(members, key=lambda it: it.header_offset):
         if member.header_offset < 0:
@@ -362,21 +382,26 @@ def _gaps(file: BinaryIO, members: list[zipfile.ZipInfo]) -> Iterator[tuple[int,
         described = _DESCRIPTION if member.flag_bits & _IS_DESCRIBED else 0
         taken = _LOCAL + named + member.compress_size + described
         end = max(end, member.header_offset + taken)
+    if end < directory:
+        yield end, directory
 
 
 #: What an entry of a zip archive's directory takes in memory, and a byte of it.
 _ENTRY_COST, _ENTRY_BYTE = 1_200, 4
 _ENTRY: Final = b"PK\1\2"
+#: Bytes of the last record without its comment (APPNOTE.TXT 4.3.16).
+_LAST_RECORD: Final = 22
 
 
-def _check_directory(file: BinaryIO) -> None:
-    """Raise UnreadError for an archive with more members than fit into memory.
+def _check_directory(file: BinaryIO) -> int:
+    """Return where the last record of an archive ends, which its comment and other bytes follow.
 
-    zipfile makes an object of each entry of the directory before anything else.
+    Raises UnreadError for an archive with more members than fit into memory: zipfile makes an
+    object of each entry of the directory before anything else.
     """
     found = zipfile._EndRecData(file)  # type: ignore[attr-defined]
     if not found:
-        return
+        return _size(file)
     size, end = found[zipfile._ECD_SIZE], found[zipfile._ECD_LOCATION]  # type: ignore[attr-defined]
     check_at_once(2 * size, "the directory of a zip archive")
     # In large archives another record lies between.
@@ -384,6 +409,7 @@ def _check_directory(file: BinaryIO) -> None:
     entries = file.read(size + _HEAD).count(_ENTRY)
     check_at_once(entries * _ENTRY_COST + _ENTRY_BYTE * size, "the directory of a zip archive")
     file.seek(0)
+    return int(end) + _LAST_RECORD
 
 
 def _zip_pieces(
@@ -452,6 +478,10 @@ def _seven_zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterat
             continue
         pieces = _counted(section.pieces, opened.budget)
         yield from _nested(pieces, opened, _at(place, f"member {n}"), depth)
+    file.seek(0)
+    # The header comes last: its offset after these 32 bytes, and its size (7zFormat.txt).
+    _, offset, size, _ = struct.unpack("<12sQQ4s", file.read(32))
+    yield from _rest(file, 32 + offset + size, opened, place, depth)
 
 
 def _counted(pieces: Iterator[bytes], budget: Budget) -> Iterator[bytes]:
@@ -516,10 +546,14 @@ class _Member:
 
 
 _STREAM: Final = re.compile(rb"stream\r?\n")
+_END_OF_PDF: Final = b"%%EOF"
 
 
-def _pdf(file: BinaryIO, opened: Opened, place: str, _: int) -> Iterator[Part]:
-    """Yield the streams of a PDF that zlib packs, with the texts that are cut by their kerning."""
+def _pdf(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
+    """Yield the streams of a PDF that zlib packs, with the texts that are cut by their kerning.
+
+    Streams that are files, and what follows the PDF, are opened.
+    """
     content = file.read(_MOST_IN_MEMORY)
     if file.read(1):
         opened.missed(place, UnreadError(f"a PDF of more than {_MOST_IN_MEMORY:,} bytes"))
@@ -530,9 +564,17 @@ def _pdf(file: BinaryIO, opened: Opened, place: str, _: int) -> Iterator[Part]:
         plain, is_whole = _stream_of_pdf(memoryview(content)[match.end() :], opened.budget)
         if not is_whole:
             opened.missed(at, UnreadError(f"a stream of more than {_LONGEST_STREAM:,} bytes"))
-        if plain:
+        if is_marked(plain, least=3):
+            yield from _nested(iter([plain]), opened, at, depth)
+        elif plain:
             # [(al) 20 (ice)] TJ: numbers move letters, and the text goes on.
             yield Part(place=at, pieces=iter([plain, b"\n", _KERNING.sub(b"", plain)]))
+        elif is_marked(content[match.end() : match.end() + _HEAD], least=3):
+            end = content.find(b"endstream", match.end())
+            yield from _rest(file, match.end(), opened, at, depth, end if end >= 0 else None)
+    end = content.rfind(_END_OF_PDF)
+    if end >= 0:
+        yield from _rest(file, end + len(_END_OF_PDF), opened, place, depth)
 
 
 _LONGEST_STREAM: Final = 16 * PIECE

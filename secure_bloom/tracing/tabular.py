@@ -197,6 +197,15 @@ def sqlite_columns(file: BinaryIO, budget: Budget) -> Columns:
         connection.close()
 
 
+def end_of_database(file: BinaryIO) -> int:
+    """Return where a SQLite database ends by its header (fileformat2.html, 1.3)."""
+    file.seek(0)
+    head = file.read(32)
+    page, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
+    # 1 is a page of 65,536 bytes, which two bytes cannot say.
+    return (1 << 16 if page == 1 else page) * pages
+
+
 #: Virtual tables would run code of their own; what they hold is in other tables.
 _TABLES: Final = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"

@@ -183,12 +183,25 @@ def blob(content: bytes) -> bytes:
     return file.getvalue()
 
 
-def blob_in_sqlite() -> bytes:
+def blob_in_sqlite(content: bytes = ZLIB) -> bytes:
     database = sqlite3.connect(":memory:")
     database.execute("CREATE TABLE t (b BLOB)")
-    database.execute("INSERT INTO t VALUES (?)", (ZLIB,))
+    database.execute("INSERT INTO t VALUES (?)", (content,))
     database.commit()
     return database.serialize()
+
+
+def pdf(stream: bytes = b"BT (Hello) TJ ET") -> bytes:
+    head = b"%PDF-1.4\n1 0 obj <</Length 0>>\nstream\n"
+    return head + stream + b"\nendstream\nendobj\n%%EOF\n"
+
+
+def before_its_directory(content: bytes) -> bytes:
+    """A zip archive with other bytes between its last member and its directory."""
+    made = zipped(b"x")
+    directory, start = made.index(b"PK\1\2"), len(made) - 6
+    moved = struct.pack("<I", directory + len(content))
+    return made[:directory] + content + made[directory:start] + moved + made[start + 4 :]
 
 
 def uuencoded() -> bytes:
@@ -199,6 +212,22 @@ def uuencoded() -> bytes:
 def utf16_sheet() -> bytes:
     text = "<?xml version='1.0' encoding='utf-16'?><t>" + "</t><t>".join(EMAILS) + "</t>"
     return zipped(text.encode("utf-16"), "xl/sharedStrings.xml")
+
+
+#: Files that end before the file does in which they are.
+ENDED: dict[str, bytes | Callable[[], bytes]] = {
+    "zip": zipped(b"x"),
+    "7z": lambda: seven_zip(b"x"),
+    "SQLite": blob_in_sqlite(b"x"),
+    "an Arrow stream": empty_stream(),
+    "PDF": pdf(),
+    "a legacy frame of lz4": b"\x02\x21\x4c\x18" + struct.pack("<I", 2) + b"\x10x",
+    "a picture": b"\x89PNG\r\n\x1a\n" + bytes(40),
+}
+
+
+def followed(first: bytes | Callable[[], bytes], content: bytes) -> Callable[[], bytes]:
+    return lambda: (first if isinstance(first, bytes) else first()) + content
 
 
 #: What takes long to make is a function: it is not called where tests are collected.
@@ -212,6 +241,18 @@ FOUND: dict[str, bytes | Callable[[], bytes]] = {
     "zip after another": zipped(b"x") + zipped(PLAIN),
     "zip of UTF-16": zipped("\n".join(EMAILS).encode("utf-16")),
     "xlsx of UTF-16": utf16_sheet(),
+    "zip with gzip as its comment": zipped(b"x", comment=GZIP),
+    "zip with gzip before its directory": before_its_directory(GZIP),
+    # what follows files that know where they end
+    **{f"gzip after {name}": followed(first, GZIP) for name, first in ENDED.items()},
+    **{f"lzma after {name}": followed(ENDED[name], lzma_alone()) for name in ("PDF", "a picture")},
+    "7z after another": lambda: seven_zip(b"x") + seven_zip(),
+    "SQLite after a PDF": pdf() + blob_in_sqlite(),
+    "a packed file in PDF": pdf(zlib.compress(zipped(PLAIN))),
+    "a file in PDF": pdf(GZIP),
+    "snappy, gzip in a chunk that is skipped": (
+        snappy_framed(b"x") + b"\x80" + len(GZIP).to_bytes(3, "little") + GZIP
+    ),
     # streams
     "gzip with all fields": gzip_with_header_fields(),
     "gzip after zeros": gzip.compress(b"a") + bytes(512) + GZIP,
