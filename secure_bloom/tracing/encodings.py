@@ -76,6 +76,10 @@ _GLUED: Final = re.compile(
 _WIDE: Final = re.compile(rb"(?:[^\0-\x08]\0){6,}|(?:\0[^\0-\x08]){6,}")
 #: Texts of more NULs than this share are UTF-16.
 _WIDE_SHARE: Final = 0.2
+#: NULs in a row that are kept of more.
+_LONGEST_GAP: Final = 16
+_SPACE: Final = re.compile(rb"\0{%d,}" % (_LONGEST_GAP + 1))
+_NUL_AS_LINE: Final = bytes.maketrans(b"\0", b"\n")
 #: This many NULs with one byte between each two may be a text in UTF-16.
 _FEWEST_NULS: Final = 6
 #: Bytes on both sides of an escape that are decoded with it: a word with its marks has fewer.
@@ -365,11 +369,16 @@ def _wide(text: bytes) -> Iterator[bytes]:
     if nulls < _FEWEST_NULS:
         return
     if nulls > _WIDE_SHARE * len(text):
-        yield text.replace(b"\0", b"")
+        # Empty space is no text.
+        text = _SPACE.sub(bytes(_LONGEST_GAP), text)
+        yield text.translate(None, b"\0")
         for start in (0, 1):
             for name in ("utf-16-le", "utf-16-be"):
-                wide = text[start:].decode(name, "ignore")
-                yield wide.encode("utf-8", "ignore")
+                wide = text[start:].decode(name, "ignore").encode("utf-8", "ignore")
+                # NULs end a text, or it is UTF-32.  Without them it is not decoded again.
+                yield wide.translate(_NUL_AS_LINE)
+                if _count(wide, 0) > _WIDE_SHARE * len(wide):
+                    yield wide.translate(None, b"\0")
         return
     spans = _alternating(text)
     found = (it[0] for start, end in spans for it in _WIDE.finditer(text[start:end]))

@@ -348,7 +348,12 @@ def _zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Par
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise UnreadError("a zip archive that is damaged") from error
     yield _names([member.filename for member in members], place)
-    for n, member in enumerate(members, 1):
+    # Many entries of a directory may be of the same bytes.
+    of_bytes = {
+        (it.header_offset, it.compress_size, it.compress_type, it.flag_bits): (n, it)
+        for n, it in enumerate(members, 1)
+    }
+    for n, member in of_bytes.values():
         at = _at(place, f"member {n}")
         if member.flag_bits & _WITH_PASSWORD:
             opened.missed(at, UnreadError("a member with a password"))

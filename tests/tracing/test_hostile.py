@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import IO, Any
 
 import lz4.frame
 import pyarrow as pa
@@ -141,25 +142,44 @@ def test_many_members_share_one_budget(tmp_path: Path, monkeypatch: pytest.Monke
     assert any("bytes when decoded" in it for it in unread(tmp_path, file.getvalue()))
 
 
-def test_no_member_is_unpacked_after_the_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Entries of a directory are a few bytes each, and may all name the same large member."""
-    monkeypatch.setattr(sources, "_LEAST_BUDGET", 1 << 20)
-    content = zipped(b"\0" * (8 << 20))
+def with_entries(content: bytes, count: int, *, differ: bool) -> bytes:
+    """A zip archive whose directory has many entries of one member, of sizes that ``differ``."""
     entries, end = content.index(b"PK\1\2"), content.index(b"PK\5\6")
-    entry, count = content[entries:end], 300
-    last = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, count * len(entry), entries, 0)
+    head, rest = content[entries : entries + 20], content[entries + 24 : end]
+    (size,) = struct.unpack_from("<I", content, entries + 20)
+    sizes = (struct.pack("<I", size + n * differ) for n in range(count))
+    directory = b"".join(head + it + rest for it in sizes)
+    last = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, len(directory), entries, 0)
+    return content[:entries] + directory + last
+
+
+@pytest.fixture
+def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The members of zip archives that were unpacked, with a budget of 1 MiB."""
+    monkeypatch.setattr(sources, "_LEAST_BUDGET", 1 << 20)
     opened, whole = list[object](), zipfile.ZipFile.open
 
-    def counted(self: zipfile.ZipFile, *given: object) -> object:
-        opened.append(given)
-        return whole(self, *given)  # type: ignore[arg-type]
+    def counted(self: zipfile.ZipFile, name: zipfile.ZipInfo, mode: Any = "r") -> IO[bytes]:
+        opened.extend([name] * (mode == "r"))
+        return whole(self, name, mode)
 
     monkeypatch.setattr(zipfile.ZipFile, "open", counted)
-    reasons = unread(tmp_path, content[:entries] + count * entry + last)
-    assert sum("bytes when decoded" in it for it in reasons) >= count
-    assert len(opened) < 20
+    return opened
+
+
+def test_no_member_is_unpacked_after_the_budget(tmp_path: Path, unpacked: list[object]) -> None:
+    """Entries of a directory are a few bytes each, and may all name the same large member."""
+    content = with_entries(zipped(b"\0" * (8 << 20)), 300, differ=True)
+    reasons = unread(tmp_path, content)
+    assert sum("bytes when decoded" in it for it in reasons) >= 300
+    assert len(unpacked) < 20
+
+
+def test_a_member_with_many_entries_is_unpacked_once(
+    tmp_path: Path, unpacked: list[object]
+) -> None:
+    assert unread(tmp_path, with_entries(zipped(CSV * 50), 60_000, differ=False)) == []
+    assert len(unpacked) == 1
 
 
 def test_a_sparse_member_of_any_size_stays_within_the_budget(
