@@ -226,11 +226,12 @@ def test_values_in_many_rows_are_left_to_a_full_decode(tmp_path: Path) -> None:
 
 
 def answer(path: Path, where: Any) -> object:
-    """The rows, or the kind of the error: its class, its text without numbers, and its hint."""
+    """The rows, or the error: its class, its text without numbers, its hint and its place."""
     try:
         return sb.read_table(path, where=where, keys=KEYRING).to_pydict()
     except SecureBloomError as error:
-        return type(error), re.sub(r"[0-9,]+", "N", error.message), error.hint
+        text = re.sub(r"[0-9,]+", "N", error.message)
+        return type(error), text, error.hint, error.row_group, error.column
 
 
 def both_ways(path: Path, where: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[object, object]:
