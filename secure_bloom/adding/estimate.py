@@ -43,7 +43,8 @@ CORES: Final = (1, 8, 64, 512)
 class SampledTarget:
     """The target of a dry run: all files of ``target``, or a random sample if there are many.
 
-    ``sample`` is the number that the caller wants. ``every`` are all files, after the listing.
+    ``sample`` is the number of files that the caller wants. ``every`` has all files of the target
+    once they are listed.
     """
 
     target: Target
@@ -154,7 +155,7 @@ def _requests(report: FileAddReport) -> int:
 class _AmountBySize:
     """A line fitted to a sample: a file of ``size`` bytes has the amount ``least + slope * size``.
 
-    ``spread`` is the standard error of the mean of what the line leaves.
+    ``spread`` is the standard error of the mean of the residuals.
     """
 
     least: float

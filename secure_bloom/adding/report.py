@@ -114,10 +114,10 @@ class CommittingReport(WritingReport[F], Generic[F]):
 class CostEstimate:
     """The cost of a run on all ``files``, estimated from ``sampled_files`` of them.
 
-    ``margin`` is the share by which chance may have made ``bytes_added`` too large or too small, in
-    19 of 20 samples; 0 if all files were planned.  ``requests`` are those to an object store, if
-    the files are in one.  ``driver_memory`` is that of a driver on Spark, ``process_memory`` that
-    of a run on one machine, in bytes.  ``hours`` are by the number of cores.
+    ``bytes_added`` is right within ``margin``, a share of it, for 19 of 20 samples. ``margin`` is
+    0 if all files were planned. ``requests`` counts requests to an object store, if the files are
+    in one. ``driver_memory`` is the memory of a driver on Spark in bytes, ``process_memory`` that
+    of a run on one machine. ``hours`` maps a number of cores to wall-clock hours.
     """
 
     files: int
@@ -206,7 +206,7 @@ def _keeps_all_bytes(file: FileAddReport) -> bool:
 
 
 def copied_notes(files: Iterable[FileAddReport], place: str, *, dry_run: bool) -> Iterator[str]:
-    """Yield a note on the files that need no filter and come to the new folder as they are."""
+    """Yield a note on files that need no filter and are copied to the new folder unchanged."""
     if copied := sum(file.status == "unchanged" for file in files):
         be = "would be" if dry_run else "were" if copied > 1 else "was"
         yield f"{counted(copied, 'file')} that needed no new filter {be} copied to {place}"

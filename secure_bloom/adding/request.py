@@ -34,10 +34,11 @@ _ALL_BELOW = ".*"
 class WantedFilters:
     """The columns that get filters.
 
-    ``known`` are columns that a table's log names, so that a file may lack them.  ``names`` are the
-    table's names of columns, if its files may have others.  ``whole`` are the structures of which
-    all leaves are meant. None means every structure, as in a policy.  ``shared`` are the columns of
-    all tables of a policy: a table that lacks one has nothing to report.
+    ``known`` has the columns that a table's log names: a file may lack them. ``names`` maps the
+    table's column names to those of its files, if they differ. ``whole`` has the structures of
+    which all leaves get a filter; None means every structure, as in a policy. ``shared`` has the
+    columns that a policy names for all of its tables: a table that lacks one has nothing to
+    report.
     """
 
     columns: Mapping[str, BloomFilterOptions]
@@ -133,7 +134,10 @@ class FilterGuard:
         )
 
     def _check_readers(self, chunk: Chunk) -> None:
-        """Raise PolicyError for a filter that keeps the policy's readers from a column."""
+        """Raise PolicyError if a filter would keep DuckDB from reading the column.
+
+        The policy can say that DuckDB reads these files.
+        """
         if self.policy is None or not self.policy.duckdb_reads or not chunk.is_under_footer_key:
             return
         raise PolicyError(

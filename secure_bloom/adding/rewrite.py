@@ -82,21 +82,18 @@ class FileRewriter(ABC):
 
     @property
     def asks_for_each_key(self) -> bool:
-        """Return False: the files of most tables share a few keys."""
+        """Return False: most tables use a few keys for all of their files."""
         return False
 
     def check(self, files: Sequence[str]) -> int | None:
-        """Check nothing.
-
-        Return 0: each column chunk is a step, and their number is not known yet.
-        """
+        """Return 0, and check nothing: each column chunk is a step, and all are not known yet."""
         del files
         return 0
 
     def in_threads(self, threads: int) -> Self:
         """Return the same work for this number of threads.
 
-        With one, files take turns to be computed.
+        With one thread, a lock lets only one file at a time be computed.
         """
         return replace(self, turn=threading.Lock()) if threads == 1 else self
 
@@ -137,7 +134,7 @@ class FileRewriter(ABC):
     ) -> FileAddReport:
         """Process one file, in place or to ``target``.
 
-        Errors of this package become a failed report.
+        An error of this package is returned as a failed report.
         """
         started = time.perf_counter()
         cuts: list[Truncation] = []

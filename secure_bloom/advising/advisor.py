@@ -36,10 +36,10 @@ TryWith = Callable[[float], ColumnTrial]
 
 
 def better_fpp(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
-    """Return a probability that serves the table better than the tried 1 %, with its trial.
+    """Return a probability that serves the table better than 1 %, with its trial, or None.
 
-    Return None if there is none.  Another one is tried only if it promises to be better, because
-    that takes as long as the first trial.
+    Another probability is tried only if an estimate promises that it is better, because each
+    trial takes as long as the first one.
     """
     return _with_less_to_read(trial, try_with) or _with_fewer_in_vain(trial, try_with)
 
@@ -57,10 +57,11 @@ def _with_less_to_read(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | Non
 
 
 def _with_fewer_in_vain(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
-    """Return a smaller probability that pays in a table of many row groups, or None.
+    """Return a smaller probability that saves reads in a table of many row groups, or None.
 
-    Chance lets a part of the row groups pass, so the more there are, the more a lookup reads for
-    nothing.  An open table reads filters once, and false row groups with each lookup.
+    A filter lets some row groups pass by chance. The more row groups a table has, the more of
+    them a lookup reads without finding a row. An open table reads its filters once, but reads
+    these row groups at each lookup.
     """
     absent, first = trial.absent, BloomFilterOptions().fpp
     if absent is None or absent.without.after_statistics * first < _IN_VAIN:

@@ -282,7 +282,7 @@ def _changed(text: str | bytes, chance: random.Random, *, longer: bool) -> str |
 
 
 class _DistinctCounter:
-    """Counts the distinct values of row groups, each and together, and estimates the others."""
+    """Counts distinct values by row group and in all of them, and extrapolates to the table."""
 
     def __init__(self) -> None:
         self._counts: list[int] = []

@@ -25,8 +25,9 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 class BetterFpp:
     """A false-positive probability that serves the table better than the tried one.
 
-    With ``reads_less`` a lookup reads clearly less, filters included.  Else it reads fewer row
-    groups in vain, which counts in an open table: that reads its filters once.
+    With ``reads_less`` a lookup reads clearly fewer bytes, filters included. Otherwise a lookup
+    reads fewer row groups that have no match. That saves bytes in an open table, which reads its
+    filters only once.
     """
 
     fpp: float

@@ -110,7 +110,10 @@ class _Built:
 
 
 class Trier:
-    """Tries columns of one table; ``wanted`` is the policy that names their keys."""
+    """Measures what a lookup reads with and without a filter, for columns of one table.
+
+    ``wanted`` is the policy that names the keys of the columns, or None.
+    """
 
     def __init__(
         self,
@@ -210,7 +213,7 @@ class Trier:
         )
 
     def _tried(self, trials: LookupTrials, path: tuple[str, ...], lookup: SampledValue) -> _Tried:
-        """Return one lookup: in the row group of the value, and in all others."""
+        """Return what one lookup reads: exactly for its own row group, scaled up for all others."""
         sample = self._sample
         if not sample.is_cut:
             reports = trials.explain(path, lookup.value, sample.row_groups)
@@ -248,7 +251,7 @@ class Trier:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tried:
-    """One lookup in the sample, with ``numbers`` scaled to the table: see :func:`_numbers`."""
+    """What one lookup in the sample reads. :func:`_numbers` explains ``numbers``, scaled up."""
 
     footers: int
     numbers: NDArray[np.float64]
@@ -285,8 +288,9 @@ def _is_enough(
 ) -> bool:
     """Return whether more lookups would hardly change the means, or take too long.
 
-    Fewer than ``least`` lookups are not enough.  ``in_vain`` is the number of bytes that were read
-    for values that turned out to be present.
+    At least ``least`` lookups are made, unless they take too long. ``in_vain`` is the number of
+    bytes that were read for lookups of a value that was meant to be absent and turned out to be
+    present.
     """
     if in_vain + sum(it.read for it in (*without, *with_)) > _MOST_READ:
         return len(with_) >= _LEAST_AT_ALL

@@ -87,9 +87,9 @@ def sql(asked: SqlRequest) -> pa.Table:
 
 @contextmanager
 def answered(asked: SqlRequest) -> Iterator[tuple[pa.RecordBatchReader, list[str]]]:
-    """Yield the rows of the answer, which can be read once, inside the block.
+    """Yield the rows of the answer, and the columns that are null or left out for lack of a key.
 
-    Beside them are the columns that are null or left out because their key is missing.
+    The rows can be read once, inside the block.
     """
     with OpenQuery(asked.query) as query, _own_policies(query, asked), ExitStack() as opened:
         given = by_name("tables", asked.tables)

@@ -130,8 +130,8 @@ class TraceRequest:
     def index(self, written: Sequence[bytes] | None = None) -> Iterator[WordIndex]:
         """Open the tables, and yield the index of the words of their columns.
 
-        With ``written`` it has only values that are written as one of these texts, as far as
-        filters can find them.
+        With ``written``, only the values that are written exactly as one of these texts are in
+        the index, and only if Bloom filters can find them.
         """
         paths = dict.fromkeys(path for path, _ in self.columns)
         # Footers and filters of the tables are kept, for words that are looked up.

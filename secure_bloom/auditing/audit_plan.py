@@ -48,9 +48,10 @@ class Selection:
         return _RANKS[finding.severity] <= _RANKS[self.severity] and not self._ignores(finding)
 
     def is_note(self, finding: Finding) -> bool:
-        """Return whether the finding is reported as a note.
+        """Return whether the finding is reported as a note, which does not make an audit fail.
 
-        It does not count, but nobody ignored it.
+        It is a note if its severity is note, the audit asks for a higher severity, and it is not
+        ignored.
         """
         is_note = finding.severity is Severity.NOTE and self.severity is not Severity.NOTE
         return is_note and not self._ignores(finding)
@@ -223,7 +224,8 @@ def _policy(
 ) -> tuple[KeyPolicy | None, tuple[Finding, ...]]:
     """Return the policy of an audit, and findings about it.
 
-    Of several tables it is the policy of the one that all ``roots`` name, if they name one.
+    If the policy has several tables and all ``roots`` are in one of them, the policy of that
+    table is returned.
     """
     if not isinstance(policy, KeyPolicy):
         if not isinstance(policy, str | PathLike):

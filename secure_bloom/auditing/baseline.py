@@ -55,7 +55,7 @@ def _real_folder(folder: str) -> str:
 
 
 def known_findings(path: str | PathLike[str]) -> frozenset[KnownFinding]:
-    """Return the findings of a report of ``audit --json``, those that were ignored too.
+    """Return the findings in a report of ``audit --json``, including ignored ones.
 
     Raises PolicyError for any other file.
     """

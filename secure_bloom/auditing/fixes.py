@@ -49,8 +49,9 @@ _WRITING = _REKEYING | {"add"}
 class Targets:
     """The tables of an audit, and the columns of each place that commands name.
 
-    ``given`` are the paths of the audit, and ``refused`` the places of tables that it cannot read.
-    With ``unknown_keys`` of the policy no command runs.
+    ``given`` are the paths of the audit. ``refused`` are the places of tables that it cannot
+    read. If the policy names ``unknown_keys``, which the KMS lacks, fixes contain no command that
+    needs them.
     """
 
     def __init__(

@@ -96,8 +96,8 @@ def _words(value: object) -> str:
 def policy_digest(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of the bytes of a policy file and of the files that it includes.
 
-    The order is that in which they are included, so that anybody can check it by
-    ``cat policy.toml tables/orders.toml | sha256sum``. Of a policy that cannot be read as such, it
+    The files are hashed in the order of their inclusion, so that anybody can check the digest by
+    ``cat policy.toml tables/orders.toml | sha256sum``. If the policy cannot be read, the digest
     is that of the file itself.
     """
     digest = hashlib.sha256()

@@ -152,12 +152,7 @@ def _as_shown_text(entries: Entries) -> Iterator[Entries]:
 
 
 def _shown(values: Binary, first: int, last: int) -> Binary | None:
-    """Return DuckDB's texts of those values that it does not show as they are.
-
-    None if there is none.
-
-    Return None if there is none.
-    """
+    """Return DuckDB's texts of values that it shows in another form, or None if there are none."""
     offsets = values.offsets[first : last + 1].astype(np.int64)
     data = values.data[offsets[0] : offsets[-1]]
     offsets -= offsets[0]

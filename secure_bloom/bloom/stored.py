@@ -107,7 +107,7 @@ def decode_bloom_filter(
 
 
 def _plain_header(view: memoryview) -> tuple[int, int]:
-    """Like :func:`_header`, for a filter in clear with its bitset after the header."""
+    """Return what :func:`_header` returns, for a filter in clear that includes its bitset."""
     # A header mostly has 16 bytes, less than a block of 32.  Then the bytes beyond whole blocks are
     # the header, and the cache knows it.
     likely = len(view) % BYTES_PER_BLOCK

@@ -70,7 +70,8 @@ class ProbeReport(ReportOfFiles[FileProbe]):
     def values(self) -> dict[object, Verdict]:
         """The answer for each value: maybe if any row group may have it, absent if none has.
 
-        It is no_filter for a value that no filter finds while some row group has none.
+        The answer is no_filter if every filter rules the value out but some row group has no
+        filter.
         """
         found: dict[object, Verdict] = {}
         for file in self.files:

@@ -66,9 +66,10 @@ def check_fields(record: Any) -> None:
 
 @cache
 def _checked_fields(kind: Any) -> tuple[dict[str, str], bool, set[tuple[type, ...]]]:
-    """Return the annotations of a dataclass, whether types alone decide on them, and an empty set.
+    """Return a dataclass's annotations, whether types alone decide them, and an empty cache.
 
-    The set is for combinations of types that were accepted before.
+    Types decide if every annotation can be checked from the type of a value. The cache remembers
+    the combinations of types that were accepted.
     """
     annotations = {field.name: str(field.type) for field in fields(kind)}
     return annotations, all(map(_is_told_by_type, annotations.values())), set()

@@ -1,4 +1,4 @@
-"""Make messages of the library those of the command line: its options, and commands that run."""
+"""Rewrite messages of the library for the command line: its option names, and complete commands."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ class Access:
     ) -> Access:
         """Return the access for a caller's arguments. Raises PolicyError for an invalid policy.
 
-        With the ``paths`` of a call, of a policy with several tables the one that they name counts.
+        If the policy has several tables and all ``paths`` are in one of them, the access uses the
+        policy of that table.
         """
         return cls(
             keys=keys,
@@ -117,8 +118,8 @@ class Access:
 def loaded_policy(policy: GivenPolicy, paths: Iterable[str] = ()) -> KeyPolicy | None:
     """Return the policy itself, or the policy in the file at a path.
 
-    Of a policy with several tables it is that of the table that ``paths`` name, if they name one.
-    Raises PolicyError for any other argument.
+    If the policy has several tables and all ``paths`` are in one of them, the policy of that
+    table is returned. Raises PolicyError for any other argument.
     """
     if policy is None:
         return None

@@ -148,10 +148,10 @@ class KeyPolicy:
                 )
 
     def _unite(self) -> None:
-        """Give this policy the rules of all its tables, and a footer if one of them has one.
+        """Give this policy the rules of all its tables, and a footer rule if one of them has one.
 
-        So a column with a key in some table has one here too: whoever asks about no table in
-        particular gets an answer that is too strict, and never one that is too lax.
+        A column that has a key in some table then has a key here too. So a caller that does not
+        say which table it means gets an answer that is too strict, and never one that is too lax.
         """
         rules: dict[str, ColumnRule] = {}
         for policy in (self, *self.tables.values()):
@@ -232,8 +232,9 @@ class KeyPolicy:
     def for_paths(self, paths: Iterable[str]) -> KeyPolicy:
         """Return the policy of the one table that all paths name, or this policy for other paths.
 
-        It is this policy, too, if a table that the paths do not name may lie below one of them:
-        each file then has the policy of its own table, and a file that may be of two has none.
+        This policy is also returned if another table may lie below one of the paths. Then each
+        file is checked against the policy of its own table, and a file that fits several tables
+        has no policy.
         """
         paths = list(paths)
         found = {policy.table: policy for policy in map(self.rules_at, paths)}
@@ -244,7 +245,7 @@ class KeyPolicy:
         return self if other else found.popitem()[1]
 
     def check_has_rules(self) -> None:
-        """Raise PolicyError if the policy says of no column and no footer how it is stored."""
+        """Raise PolicyError if no rule of the policy says how a column or a footer is stored."""
         if not (self.columns or self.footer_key or self.tables or self.clear):
             raise PolicyError(
                 "it has no rule: no column, no footer key, no table",
@@ -369,7 +370,7 @@ class KeyPolicy:
         return None
 
     def is_classified(self, path: Sequence[str]) -> bool:
-        """Return whether the policy says of the leaf, or of a parent, if it may be in clear."""
+        """Return whether a rule, for the leaf or a parent, decides if the leaf may be in clear."""
         names = [".".join(path[:length]) for length in range(len(path), 0, -1)]
         return self.key_for(path) is not None or any(
             name in self.columns or any(fnmatchcase(name, pattern) for pattern in self.clear)
@@ -418,9 +419,9 @@ class KeyPolicy:
         return {path: rule.bloom for path, rule in self.columns.items() if rule.bloom is not None}
 
     def for_columns(self, leaves: Collection[Sequence[str]]) -> KeyPolicy:
-        """Return the policy of a table with these leaves.
+        """Return this policy for a table that has these leaves.
 
-        It is without the rules for all tables whose columns this table lacks.
+        Rules for all tables are left out if they name a column that this table lacks.
         """
         names = {".".join(leaf[:depth]) for leaf in leaves for depth in range(1, len(leaf) + 1)}
         rules = {

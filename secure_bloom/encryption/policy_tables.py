@@ -149,7 +149,7 @@ class FooterFields(TypedDict):
 class TableFields(TypedDict):
     """The fields that ``[tables."PATTERN"]`` sets for its tables.
 
-    ``footer`` is None if they have the footer of all tables.
+    ``footer`` is None if they use the footer rule of all tables.
     """
 
     footer: FooterFields | None
@@ -192,7 +192,7 @@ def policy_fields(table: ConfigTable) -> PolicyFields:
 def table_fields(policy: ConfigTable, above: PolicyFields) -> dict[str, TableFields]:
     """Return the patterns of ``[tables]``, each with the fields that it sets for its tables.
 
-    What a section does not say of a column or a footer is as in ``above``, the fields of all
+    What a section leaves open for a column or a footer is taken from ``above``, the fields of all
     tables: a section that asks for a filter must not remove the column's key.
     """
     tables = policy.table("tables", "[tables]")

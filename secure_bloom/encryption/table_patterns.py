@@ -57,9 +57,9 @@ class _Match:
 def tables_of(address: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns of the tables to which an address belongs, the narrowest first.
 
-    A pattern is narrower than another one if its match contains that of the other. "*" is for what
-    no other pattern names.  Raises UnknownTableError if no match contains all others: a file must
-    not get to choose its rules by a folder's name.
+    A pattern is narrower than another one if its match contains the match of the other. "*" is
+    for addresses that no other pattern names. Raises UnknownTableError if no match contains all
+    others: otherwise the name of a folder in a file's path would choose the file's rules.
     """
     parts = _parts(address)
     matches = [it for it in (_match(pattern, parts) for pattern in patterns) if it is not None]
@@ -80,7 +80,8 @@ def tables_of(address: str, patterns: Iterable[str]) -> tuple[str, ...]:
 def inside(pattern: str, patterns: Iterable[str]) -> list[str]:
     """Return the patterns of tables that may lie in the table of ``pattern``.
 
-    These are the patterns that say more than it does.  Any that names a part says more than "*".
+    These are the more specific patterns. Any pattern that names a part of a path is more specific
+    than "*".
     """
     outer, _ = _wanted(pattern)
     found = []

@@ -92,10 +92,10 @@ class UnknownKey:
 class KeyUseReport(ReportOfFiles[FileKeyUse]):
     """The master keys that a table depends on. ``only`` limits it to these keys and their files.
 
-    ``skipped`` are the files that readers skip, such as copies and old versions of a table, if they
-    depend on a key or cannot be looked at.  With ``live_only`` one version of a table was asked
-    for, and no other file was looked at.
-    ``unknown`` are the keys of ``only`` that nothing knows, which may be misspelt.
+    ``skipped`` are the files that readers skip, such as copies and old versions of a table, if
+    they depend on a key or cannot be checked. ``live_only`` says that the caller asked for one
+    version of a table, so that no other file was checked. ``unknown`` are the keys of ``only``
+    that neither the files nor the policy nor the keyring name: they may be misspelt.
     """
 
     files: tuple[FileKeyUse, ...]
@@ -133,7 +133,8 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
     def unused(self) -> tuple[str, ...]:
         """The keys of ``only`` that no file depends on. Empty if any file is incomplete.
 
-        A name that is most likely misspelt is left out: nothing is known of the key that was meant.
+        A name that is most likely misspelt is left out, because the key that was meant was not
+        looked for.
         """
         if self.incomplete:
             return ()

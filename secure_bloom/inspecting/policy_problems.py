@@ -154,9 +154,9 @@ def _spark_problems(
 
 
 def _footer_alone(policy: KeyPolicy, paths: Collection[tuple[str, ...]] | None) -> Iterator[str]:
-    """Yield a note for a table whose footer is encrypted, and none of its columns.
+    """Yield a note for each table whose footer is encrypted, although no column of it is.
 
-    A policy of one table that names no column with a key is a problem, and gets no note.
+    A policy of one table that gives no column a key has a problem instead, and gets no note.
     """
     if policy.footer_key is None or policy.uniform or (paths is None and policy.table is None):
         return

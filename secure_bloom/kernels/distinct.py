@@ -25,7 +25,7 @@ def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
 class DistinctNumbers:
     """Collects the distinct numbers of arrays. Each number is sorted only a few times.
 
-    Of more than ``most`` distinct numbers the smallest are kept.
+    If there are more than ``most`` distinct numbers, the smallest ``most`` of them are kept.
     """
 
     def __init__(self, kind: type[np.generic], most: int | None = None) -> None:

@@ -42,8 +42,8 @@ _MARKS_PER_VALUE, _MIN_MARKS = 32, 1 << 10
 class Sought:
     """Values that are searched for, in PLAIN encoding without the length of a BYTE_ARRAY.
 
-    A single value is compared as it is (``only``).  Of several the hashes are compared, in
-    ascending order; ``marks`` has one bit set for the lowest bits of each.
+    A single value, ``only``, is compared as it is. Several values are compared by their hashes,
+    in ascending order. ``marks`` has one bit set for the lowest bits of each hash.
     """
 
     only: bytes = field(repr=False)
@@ -64,7 +64,7 @@ class Sought:
 
 
 def hash_each(values: Sequence[bytes]) -> Hashes:
-    """Return the hash of each value, as many filters and pages are asked for it."""
+    """Return the hash of each value, to be looked up in many filters and pages."""
     if len(values) <= _FEW:
         return np.array([xxhash.xxh64_intdigest(value) for value in values], np.uint64)
     hashes, bounds = np.empty(len(values), np.uint64), np.zeros(len(values) + 1, np.int64)
@@ -107,7 +107,7 @@ def check_hashes(blocks: Blocks, hashes: Hashes, found: NDArray[np.bool_]) -> No
 def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
     """Store the offset of each of ``len(offsets) - 1`` BYTE_ARRAYs, and the end of the last.
 
-    The offset of a value is that of its length field.  Returns the end, or ``DAMAGED`` if ``data``
+    An offset points to the length field of a value. Returns the end, or ``DAMAGED`` if ``data``
     is too short for all values.
     """
     if extension.native is None:
@@ -134,7 +134,7 @@ def unpack(data: Bytes, bit_width: int, limit: int, numbers: NDArray[np.uint32])
 def pick_indices(
     data: Bytes, bit_width: int, limit: int, count: int, ranks: Signed, picked: Signed
 ) -> int:
-    """Store, of ``count`` numbers that :func:`unpack` would store, those at ascending ``ranks``.
+    """Store the numbers at ascending ``ranks``, of ``count`` numbers that :func:`unpack` reads.
 
     Returns ``DAMAGED`` where :func:`unpack` does.
     """

@@ -153,10 +153,11 @@ def ask(
     runs: Signed,
     answers: Bytes,
 ) -> None:
-    """Store the answer of each filter for its run of the hashes: none, some or unusual.
+    """Store for each filter 1 if it may have one of its hashes, else 0, or a mark if it is unusual.
 
-    Filter ``i`` has bounds ``2 * i`` and ``2 * i + 1``, its start and end, counted from ``base``.
-    If it was decrypted it has three: the start of its header, of its bitset, and of the next one.
+    ``runs`` has the start and end of the hashes of each filter. Filter ``i`` has bounds ``2 * i``
+    and ``2 * i + 1``, its start and end, counted from ``base``. A decrypted filter has three
+    bounds: the start of its header, of its bitset, and of the next filter.
     """
     flat, content = (bounds.reshape(-1) - base).tolist(), memoryview(data)
     for i in range(len(answers)):
@@ -309,7 +310,7 @@ def _unpacked(packed: Bytes, bit_width: int, count: int) -> NDArray[np.uint32]:
 def pick_indices(
     data: Bytes, bit_width: int, limit: int, count: int, ranks: Signed, picked: Signed
 ) -> int:
-    """Store, of ``count`` numbers that :func:`unpack` would store, those at ascending ``ranks``."""
+    """Store the numbers at ascending ``ranks``, of ``count`` numbers that :func:`unpack` reads."""
     numbers = np.empty(count, U32)
     if unpack(data, bit_width, limit, numbers) == DAMAGED:
         return DAMAGED

@@ -54,7 +54,7 @@ _KEPT: Final = re.compile(
 
 
 class Found(NamedTuple):
-    """The hits in a text, how many bytes of it are done, and how many words were asked."""
+    """The hits in a text, how many bytes of it were searched, and how many words were looked up."""
 
     hits: Signed
     folded: Bytes
@@ -81,13 +81,11 @@ def new_shapes() -> Bytes:
 def fold_values(
     offsets: NDArray[np.int64], data: Bytes, shapes: Bytes | None = None
 ) -> tuple[Bytes, Signed, Hashes, Bytes]:
-    """Fold each ``data[offsets[i]:offsets[i + 1]]``.
+    """Fold each ``data[offsets[i]:offsets[i + 1]]``, or its reverse if that is smaller.
 
-    Of a value and its reverse the smaller one is taken.
-
-    Returns the folded values one after the other, the end of each, their hashes, and what is known
-    of each.  ``shapes`` gets the heads and tails of the words, both ways round.  Raises ValueError
-    for offsets that fall or leave ``data``.
+    Returns the folded values one after the other, the end of each, their hashes, and flags of
+    each. ``shapes`` gets the heads and tails of the words, forwards and backwards. Raises
+    ValueError for offsets that descend or leave ``data``.
     """
     count = len(offsets) - 1
     folded = np.empty(len(data), np.uint8)
@@ -104,11 +102,12 @@ def fold_values(
 def find_words(
     text: Bytes, room: Room, longest: int, shapes: Bytes, blocks: Blocks, *, is_last: bool
 ) -> Found:
-    """Ask a filter for the words of a text whose head and tail are those of some wanted word.
+    """Look up in a filter the words of a text whose head and tail are those of some wanted word.
 
-    ``shapes`` are those of the wanted words, of which the longest has ``longest`` bytes. Where
-    zeros begin a number, the words without them are asked too. Without ``is_last`` the words at the
-    end, which may go on after the text, are not done.
+    ``shapes`` has the heads and tails of the wanted words, of which the longest has ``longest``
+    bytes. A number that begins with zeros is looked up without them too. Without ``is_last``,
+    words at the end are left for the next call, because they may continue in the text that
+    follows.
     """
     find = _find_words if extension.native is None else extension.native.find_words
     arrays = (shapes, blocks, room.folded, room.atoms, room.hits, room.answers)

@@ -8,9 +8,9 @@ Avro 1.12, "Object Container Files".
     blocks = AvroBlocks(file, count)            reads the header; blocks.schema is the parsed schema
     for records, content in blocks:             count(size) is called for each piece unpacked
 
-The number of a block's records, and what its content takes unpacked, are claims that cost nothing.
-``count`` raises for too many bytes of all blocks together.  A block alone stays within the memory
-budget, and has no more records than bytes.
+A hostile file can claim any number of records in a block, and any unpacked size, at no cost. So
+``count`` raises an error if all blocks together have too many bytes. A single block must fit into
+the memory budget, and have no more records than bytes.
 """
 
 from __future__ import annotations

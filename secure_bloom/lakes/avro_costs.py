@@ -1,11 +1,11 @@
-"""Say what values of an Avro schema take when they are decoded to objects of Python.
+"""Compute how much memory values of an Avro schema take when they are decoded to Python objects.
 
     cost = AvroCost.of(schema)            refuses a schema whose values have no bound
-    cost.most(records, size)              at most this, for records of ``size`` encoded bytes
-    cost.of_lists(record)                 the lists of a decoded record, on top of cost.fixed
+    cost.most(records, size)              an upper bound for records of ``size`` encoded bytes
+    cost.of_lists(record)                 the lists of a decoded record, in addition to cost.fixed
 
-A byte can become a dictionary of Python.  What a record takes without its lists follows from the
-schema; items of lists are counted.
+One encoded byte can become a Python dictionary. The schema determines what a record takes without
+its lists. The items of lists are counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEAST: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lists:
-    """Lists at one path of records: what an item takes, and the lists inside of items."""
+    """Lists at one path of records, and the memory that each item takes."""
 
     path: tuple[str, ...]
     item: AvroCost
@@ -44,10 +44,11 @@ class _Lists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroCost:
-    """The memory that a value of one type takes, decoded: ``fixed`` bytes, and its lists.
+    """The memory that a decoded value of one type takes: ``fixed`` bytes, and its lists' items.
 
-    ``least`` is the fewest bytes that the value takes encoded. ``each`` is the most that one
-    encoded byte of it can become. ``members`` is the number of fields of a record.
+    ``least`` is the smallest number of bytes that an encoded value takes. ``each`` is the largest
+    number of bytes that one encoded byte takes when it is decoded. ``members`` is the number of
+    fields of a record.
     """
 
     fixed: int
@@ -60,8 +61,8 @@ class AvroCost:
     def of(cls, schema: Any) -> AvroCost:
         """Return the cost of a schema.
 
-        Raises UnsupportedFeatureError for a type that holds itself, or is not known, and
-        FormatError for lists whose items take no byte: they have any length.
+        Raises UnsupportedFeatureError for a recursive or unknown type, and FormatError for lists
+        whose items take no byte, because such lists can have any length.
         """
         return _cost(schema, {}, _DEEPEST)
 

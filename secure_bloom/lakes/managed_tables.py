@@ -1,8 +1,8 @@
 """Refuse tables whose own log records which files are live, unless the caller honours the log.
 
-Their readers trust the recorded size to find the footer, so a file that is replaced under its name
-is broken for them.  And all files of a folder together hold rows that the log has removed, or has
-not committed.
+Readers of such tables use the recorded size to find the footer, so they cannot read a file that
+was replaced under the same name. And the files of a folder together hold rows that the log has
+removed or not committed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def refuse_managed(paths: Paths, *, honoured: Collection[TableFormat] = ()) -> N
 
 
 def _first_of(refused: Sequence[UnsupportedFeatureError]) -> UnsupportedFeatureError:
-    """Return the first error, whose hint names all tables: each needs a run of its own."""
+    """Return the first error, with a hint that names all tables, because each needs its own run."""
     first, tables = refused[0], [str(error.path) for error in refused]
     if len(tables) > 1:
         more = len(tables) - _MOST_TABLES
@@ -143,7 +143,7 @@ def refuse_folder(
 def _refuse(
     tree: Tree, folder: str, names: Mapping[str, bool | None], honoured: Collection[TableFormat]
 ) -> TableFormat | None:
-    """Do what :func:`refuse_folder` does, with what was found under the name of each log."""
+    """Refuse a folder as :func:`refuse_folder` does, given what each log's name leads to."""
     _refuse_lost_log(folder, names)
     present = [it for it in formats.FORMATS if names[it.log_folder] and _is_log(tree, folder, it)]
     for found in present:

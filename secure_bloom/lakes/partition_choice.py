@@ -19,7 +19,7 @@ _MOST_LISTED = 5
 def unmatched_note(text: str, partitions: Mapping[str, Iterable[str | None]]) -> str:
     """Return the note on a condition for which no file was chosen.
 
-    ``partitions`` maps partition columns to the values that there are. A condition on any other
+    ``partitions`` maps each partition column to its values in the table. A condition on any other
     column is not quoted: it may hold a value of a column with a key.
     """
     asked = list(dict.fromkeys(it.column for it in leaves(from_text(text))))

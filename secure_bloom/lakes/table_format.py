@@ -122,7 +122,7 @@ class TableFormat(ABC):
         return None
 
     def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - none by default
-        """Return whether a verb that writes commits to a table that a path names."""
+        """Return whether the verb can commit to the table that a path names."""
         return False
 
     def open_to_write(self, place: str, choice: TableChoice) -> WritableTable:  # noqa: ARG002

@@ -65,8 +65,8 @@ class TableListing:
     def open(self, path: str, *, pinned: bool = True) -> InputFile:
         """Open one of the files. Its columns have the names of the table.
 
-        With ``pinned`` an object is read by conditional requests, of which the first has its end.
-        Without it the first request asks for its identity alone.
+        With ``pinned``, an object is read by requests that fail if it has changed, and the first
+        request reads its end. Without it, the first request only asks for the object's identity.
         """
         file = open_pinned(path, self.sizes.get(path)) if pinned else open_input(path)
         file.column_names = self.names.get(path)
@@ -205,7 +205,7 @@ class _Listed:
         return None if log is None else self._files_of(log, folder, folder)
 
     def take_named(self, path: str, named: TableFormat) -> None:
-        """Add the files of a table that a path names."""
+        """Add the files of a table that the caller named by a path or in a catalog."""
         table = replace(named.list_table(path, self._at), named=path)
         self._tables[path] = table
         self._files |= table.files
@@ -254,7 +254,7 @@ class _Listed:
 
 
 def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the files of a table in ``path``, each also as a path below the given one."""
+    """Yield the files of a table in ``path``, each also with its path below the given one."""
     top = tree.key(path)
     for file in files:
         inside = below_key(tree.key(file), top)

@@ -63,7 +63,7 @@ class BuildOptions:
         )
 
     def of_work(self) -> dict[str, bool]:
-        """Return the options of a work, besides its columns and keys."""
+        """Return the options of the work other than its columns and keys."""
         names = ("allow_clear_index", "replace_damaged", "dry_run")
         return {name: getattr(self, name) for name in names}
 

@@ -42,8 +42,9 @@ from secure_bloom.storage import InputFile
 class IndexOptions:
     """The size of one column's filter: for ``items`` distinct values at ``fpp``, 0 < fpp < 1.
 
-    If ``items`` is None, the values are counted.  Paimon's own default is 1,000,000 for every file.
-    The default of ``fpp`` is Paimon's own, 10 %. That of filters in Parquet files is 1 %.
+    If ``items`` is None, the values are counted. Paimon's own default is 1,000,000 for every
+    file. The default of ``fpp`` is 10 %, as in Paimon. The default for filters in Parquet files
+    is 1 %.
     """
 
     items: int | None = None

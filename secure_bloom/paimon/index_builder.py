@@ -102,7 +102,7 @@ class IndexMerge:
 
 
 def damage_hint(damage: FormatError) -> FormatError:
-    """Return the error of a damaged index, with a hint that says how to replace it."""
+    """Return the error about a damaged index, with a hint that says how to replace the index."""
     damage.hint = damage.hint or (
         "replace_damaged (--replace-damaged) writes a new one in its place; "
         "name all columns that the index shall have"

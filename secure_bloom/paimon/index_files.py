@@ -110,7 +110,7 @@ def read_listed(file: InputFile, listed: PaimonFile | None) -> FileIndex | None:
 
 
 def listed_path(file: InputFile, listed: PaimonFile | None) -> str:
-    """Return the path of the index of a data file; that of the data file for one in a manifest."""
+    """Return the path of the index, or of the data file if the index is in the manifest."""
     if listed is None:
         return index_path(file)
     path = local_path(file.path)

@@ -86,7 +86,7 @@ class IndexWork(ABC):
 
     @property
     def asks_for_each_key(self) -> bool:
-        """Return False: the files of most tables share a few keys."""
+        """Return False: most tables use a few keys for all of their files."""
         return False
 
     def check(self, files: Sequence[str]) -> None:
@@ -157,13 +157,13 @@ class BesideWork(IndexWork):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """What a work must know of a data file of a table: its new index, and the one that it has.
+    """A data file of a table, as a worker must know it: its new index, and its old one.
 
-    ``root`` is the table's folder, ``target`` the path of a new index file.  ``options`` are by the
-    names in the table, which ``stored`` maps to those in the file.  With ``names`` the file is
-    opened with the table's names of all its columns, so that a policy's rules are those of the
-    table's columns.  ``left_out`` says why other columns of the request get none.
-    ``taken`` are indexes that must not be embedded again: readers that do not mind the order of
+    ``root`` is the table's folder, ``target`` the path of a new index file. ``options`` are by
+    the names of columns in the table, and ``stored`` maps these names to those in the file. With
+    ``names`` the file is opened with the table's names of all columns, so that a policy's rules
+    apply to the table's columns. ``left_out`` says why other columns of the request get no index.
+    Indexes in ``taken`` must not be embedded again, because readers that ignore the order of
     manifests would lose the file.
     """
 
@@ -181,11 +181,11 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWork(IndexWork):
-    """Builds indexes for the manifests of a table: of up to ``threshold`` bytes inside of them.
+    """Builds indexes for a table. An index of up to ``threshold`` bytes is embedded in a manifest.
 
-    A larger one is written beside the data file.  ``task.listed`` is a :class:`TableFile`.  With
-    ``syncs_folders`` each name is durable at once; else the run makes all names durable before it
-    commits.
+    A larger index is written beside the data file. ``task.listed`` is a :class:`TableFile`. With
+    ``syncs_folders`` each new name is durable at once. Otherwise the run makes all names durable
+    before it commits.
     """
 
     threshold: int
@@ -229,9 +229,9 @@ class TableWork(IndexWork):
         return IndexResult(report=report, name=name_of(listed.target))
 
     def _write_once(self, file: InputFile, content: bytes, listed: TableFile) -> None:
-        """Write an index file, below the table's folder and through no link.
+        """Write a new index file, unless another attempt at this task has written the same one.
 
-        The same index by another attempt at the task is accepted.
+        Raises an error if a folder between the table's own and the file is a symbolic link.
         """
         target = without_links(listed.target, listed.root)
         file.check_unchanged()

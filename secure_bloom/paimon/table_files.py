@@ -99,7 +99,7 @@ def choose(
 
 
 def refuse_unservable(table: PaimonTable) -> None:
-    """Raise UnsupportedFeatureError for a table whose rows are put together of several files."""
+    """Raise UnsupportedFeatureError for a table whose rows are assembled from several files."""
     if table.schema.is_on("data-evolution.enabled"):
         raise UnsupportedFeatureError(
             "a table with data-evolution.enabled: the columns of a row may be in several files, "
@@ -118,7 +118,7 @@ def _usable(
 ) -> tuple[dict[str, str], list[str]]:
     """Return the columns that an index of the file may have, by their names in the file.
 
-    The second part has the reasons why others get none.
+    Also return the reasons why other columns get no index.
     """
     usable: dict[str, str] = {}
     reasons: list[str] = []

@@ -1,8 +1,8 @@
 """The target of a run over files of a Paimon table: indexes, and snapshots that list them.
 
-The files are those of the latest snapshot.  A file that another writer took away meanwhile stays
-away, and a file that got another index meanwhile is done again.  A run removes only files that it
-wrote, and none after an unknown outcome.
+The files are those of the latest snapshot. If another writer deletes a file meanwhile, the file
+stays deleted. If another writer gives a file a different index, the file is processed again. A
+run removes only files that it wrote, and none if it is unknown whether its commit succeeded.
 """
 
 from __future__ import annotations

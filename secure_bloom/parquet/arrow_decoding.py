@@ -111,7 +111,7 @@ def decode_pages(
 def decode_stored(
     leaf: Leaf, codec: CompressionCodec, pages: StoredPages, *, rows: int, has_dictionary: bool
 ) -> Iterator[pa.Array]:
-    """Like :func:`decode_pages`, for pages that are decrypted."""
+    """Yield the values of decrypted pages, as :func:`decode_pages` does."""
     for items in _decode_stored(leaf, codec, pages, rows=rows, has_dictionary=has_dictionary):
         yield items.drop_null()
 
@@ -119,7 +119,10 @@ def decode_stored(
 def decode_items(
     leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
 ) -> Iterator[pa.Array]:
-    """Like :func:`decode_pages`, but nulls are kept, so keys and values of a map stay pairs."""
+    """Yield the items of pages as :func:`decode_pages` does, with nulls.
+
+    So the keys and the values of a map stay pairs.
+    """
     stored = StoredPages.of(pages)
     return _decode_stored(leaf, codec, stored, rows=rows, has_dictionary=has_dictionary)
 

@@ -116,7 +116,7 @@ def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries]:
 
 
 def read_encoded(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries | EncodedValues]:
-    """Like :func:`read_entries`, but values of PLAIN pages may be returned as they are encoded."""
+    """Return the values as :func:`read_entries` does, but PLAIN values may stay encoded."""
     return _read(file, chunk, encoded_entries)
 
 

@@ -67,7 +67,7 @@ def size_of_rows(chunk: Chunk, pages: Iterable[PageRows]) -> int:
 def measured(chunk: Chunk, pages: Sequence[Page], harmless: int) -> tuple[int, Binary | None]:
     """Return the size of the pages, and the dictionary's entries if they were decompressed.
 
-    They are decompressed if their lengths could make the size larger than ``harmless``.
+    They are decompressed if the length of one entry could make the size larger than ``harmless``.
     """
     size = _sum(chunk, pages, None)
     entries = _entries(chunk, pages) if size > harmless else None

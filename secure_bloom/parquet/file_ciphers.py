@@ -1,7 +1,7 @@
 """Find the keys and AADs for the modules of one file: its footer, and its column chunks.
 
-file AAD      aad_prefix | aad_file_unique         Encryption.md 4.4.1 column key    the column's
-own, or the footer's    Encryption.md 5.3, ColumnCryptoMetaData
+file AAD      aad_prefix | aad_file_unique         Encryption.md 4.4.1
+column key    the column's own, or the footer's    Encryption.md 5.3, ColumnCryptoMetaData
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def changed_before_missing(file: InputFile) -> Iterator[None]:
 
 
 def outside_material(file: InputFile) -> Mapping[str, str]:
-    """Like :func:`read_material`, but returns {} if no such file is beside ``file``."""
+    """Return what :func:`read_material` returns, or {} if no such file is beside ``file``."""
     name = key_material_name(file.name)
     content = file.read_sibling(name)
     return {} if content is None else parsed_material(name, content)

@@ -2,17 +2,17 @@
 
     lock | old and new material | data file replaced | old material removed | lock released
 
-At every moment, a key material file opens the data file beside it. Runs at the same time lose no
-key, with locks (local files) and without (objects), because
+At every moment, a key material file opens the data file beside it. Concurrent runs lose no key,
+with locks (local files) and without (objects), because of four rules:
 
-1. each run uses references of its own, and publishes them before the data that names them; 2. a
-data file is replaced only if it is still the file that was read; 3. a run removes references only
-after it has replaced the data, and only references that existed
-   before it published its own.  The run that published those has failed by rule 2;
-4. each change of a material file is made on its latest content, or not at all.
+    1. Each run uses references of its own, and publishes them before the data that names them.
+    2. A data file is replaced only if it is still the file that was read.
+    3. A run removes references only after it has replaced the data, and only references that
+       existed before it published its own. By rule 2, the run that published those has failed.
+    4. Each change of a material file is made on its latest content, or not at all.
 
-Only a run that was killed or failed leaves references that no data names.  They open nothing, and a
-later run removes them.
+Only a run that was killed or failed leaves references that no data names. They open nothing, and
+a later run removes them.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _MOST_DIGITS: Final = 38
 def logical_array(leaf: Leaf, entries: Entries) -> pa.Array:
     """Return physical values of ``leaf`` as an Arrow array.
 
-    Texts and bytes come as large_binary. Of INT96 the nanoseconds are cut off.
+    Texts and bytes come as large_binary. The nanoseconds of an INT96 are cut off.
     """
     logical = leaf.logical
     if isinstance(entries, Binary):

@@ -70,7 +70,7 @@ def _restricted(field: pa.Field, path: Member, keep: Callable[[Member], bool]) -
 
 
 def nullable(field: pa.Field, hidden: Callable[[Member], bool]) -> pa.Field:
-    """Return the column, in which members that are hidden may be null."""
+    """Return the column with every hidden member declared nullable."""
     return _nullable(field, (field.name,), hidden)
 
 
@@ -90,7 +90,7 @@ def _nullable(field: pa.Field, path: Member, hidden: Callable[[Member], bool]) -
 
 
 def apart_from(field: pa.Field, hidden: Collection[Member]) -> list[Member]:
-    """Return the largest members of a column that have no hidden one inside."""
+    """Return the largest members of a column that contain no hidden member."""
     found: dict[Member, None] = {}
     for member in members_of(field):
         whole = (member[:length] for length in range(1, len(member) + 1))
@@ -132,10 +132,10 @@ def _list_of(of: pa.DataType, value: pa.Field) -> pa.DataType:
 
 
 def names_beside(name: str, schema: pa.Schema) -> list[str]:
-    """Return the names that may be meant by one that no column has.
+    """Return the known names that may be meant by a name that no column has.
 
-    They are those of columns, or of the members of the structure whose name a dotted one begins
-    with.
+    These are the names of columns. If the unknown name is dotted and begins with a structure,
+    they are the names of the structure's members.
     """
     top = name.partition(".")[0]
     if top == name or top not in schema.names:

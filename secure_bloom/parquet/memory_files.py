@@ -42,10 +42,10 @@ StoredPage = tuple[bytes, bytes | memoryview]
 class StoredPages:
     """Consecutive data pages, or a dictionary page and data pages, as they are stored in clear.
 
-    An item of ``pages`` may be several pages, of which the first has no header of its own: the
-    bytes are joined all the same.  ``values`` counts nulls too, and no entry of a dictionary.
-    ``encodings`` are those of data pages, and ``largest`` is the most bytes that a page takes
-    decompressed.
+    An item of ``pages`` may hold several pages, and then has no header for the first of them:
+    only the joined bytes matter. ``values`` counts nulls too, but no entry of a dictionary.
+    ``encodings`` are those of data pages. ``largest`` is the decompressed size of the largest
+    page.
     """
 
     pages: Sequence[StoredPage]
@@ -173,7 +173,7 @@ def plain_pages(
 ) -> list[bytes]:
     """Return each header, with the size of its body in clear, and the body.
 
-    Nothing may follow the structure of a header.
+    Raises an error if bytes follow the structure of a header.
     """
     parts: list[bytes] = []
     for header, own, body in zip(headers, sizes, bodies, strict=True):

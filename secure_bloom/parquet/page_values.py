@@ -91,7 +91,8 @@ class Taken:
 class PageValues:
     """A data page that is decompressed, so that its values can be searched and taken.
 
-    Of its ``rows``, ``count`` are not null: those whose level is the highest of the column.
+    ``count`` of its ``rows`` are not null: those whose definition level is the highest of the
+    column.
     """
 
     leaf: Leaf

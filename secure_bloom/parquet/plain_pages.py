@@ -62,7 +62,7 @@ _NO_OFFSETS = np.empty(0, np.int64)
 def encoded_entries(
     leaf: Leaf, codec: CompressionCodec, page: Page
 ) -> Entries | EncodedValues | None:
-    """Like :func:`plain_entries`, but with the extension the values stay encoded.
+    """Return what :func:`plain_entries` returns, but with the C extension the values stay encoded.
 
     They are counted and checked, so that the extension can insert them into a filter in place.
     """
@@ -89,7 +89,7 @@ def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValu
 
 
 def encoded_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValues | None:
-    """Like :func:`plain_values`, for a page of any encoding."""
+    """Return what :func:`plain_values` returns, for a page of any encoding."""
     body = page_body(leaf, codec, page)
     if body is None:
         return None

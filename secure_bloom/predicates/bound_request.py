@@ -71,7 +71,7 @@ class HiddenColumns:
             )
 
     def unusable(self, name: str) -> KeyUnavailableError:
-        """Return the error for a query that does more with hidden values than show them."""
+        """Return the error for a query that uses hidden values for anything but output."""
         return KeyUnavailableError(
             "its key is missing, so it is hidden and can only be shown",
             hint="give its key, or leave it out; missing_keys='drop' (--missing-keys drop) reads "
@@ -142,7 +142,7 @@ class Request:
 
     @functools.cached_property
     def _partly_read(self) -> Sequence[str]:
-        """The columns of which not all members are read."""
+        """The columns that are read without some of their members."""
         return [
             name
             for name in self.needed

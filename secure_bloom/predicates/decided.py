@@ -51,9 +51,9 @@ class PredicateShape:
 
 
 class Decided:
-    """Conditions that are decided in one way, by their ordinals.
+    """Conditions that are all decided in the same way, false or possible, by their ordinals.
 
-    ``is_decided`` says whether they decide the predicate in the same way.
+    ``is_decided`` says whether together they decide the predicate in that way.
     """
 
     __slots__ = ("_conditions", "_left", "_shape", "is_decided")
@@ -104,7 +104,10 @@ class Decided:
         return self
 
     def _reaches_root(self, condition: int, changed: dict[int, int]) -> bool:
-        """Count a condition at the nodes above it, up to the first that is not decided by it."""
+        """Count a condition at its parent nodes, up to the first node that it does not decide.
+
+        Return whether the root is decided.
+        """
         node = self._shape.nodes.get(condition, -1)
         while node >= _ROOT:
             left = changed[node] = changed.get(node, self._left[node]) - 1

@@ -77,7 +77,10 @@ def _membership(column: pa.ChunkedArray, condition: BoundCondition) -> Any:
 
 
 def _in_any_case(column: pa.ChunkedArray, condition: BoundCondition) -> Any:
-    """Return whether texts have the pattern's beginning, or are equal to it, in lower case."""
+    """Return whether each text matches the pattern of ILIKE, which may end in the wildcard ``%``.
+
+    The text and the pattern are compared in lower case.
+    """
     pattern = pc.utf8_lower(condition.values[0]).as_py()
     texts = pc.utf8_lower(column)
     if pattern.endswith("%"):

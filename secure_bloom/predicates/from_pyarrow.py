@@ -201,7 +201,10 @@ _CALLS: dict[str, Callable[[_Parts, str, int], tuple[Predicate, pc.Expression]]]
 
 
 def _two_valued(path: tuple[str, ...], values: pa.Array) -> Predicate:
-    """Return membership as in pyarrow: for a null, true if null is among the values, else false."""
+    """Return membership as pyarrow has it: a null is a member if null is among the values.
+
+    The result is never unknown.
+    """
     column = ".".join(path)
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         raise PolicyError("the expression looks for NaN in a list", column=column)

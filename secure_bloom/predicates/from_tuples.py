@@ -1,13 +1,14 @@
 """Parse a predicate from a Python structure.
 
-("email", "=", "a@x")                       a condition ("score", "is null")
-a condition without a value [p, q, ...]                                 all of them [[p, q], [r]]
-any of the lists, as in pyarrow ("and", p, q, ...), ("or", p, q, ...)       nested to any depth
-("not", p)                                  true where p is false {"email": "a@x", "country": ["it",
-"no"]}   all of them: equal, or one of the list ("name", "like", "ab%")                     texts
-with this beginning (("a", "b"), "=", 1)                        a column by its path: member b of a,
-not a column
-    a.b
+("email", "=", "a@x")                       a condition
+("score", "is null")                        a condition without a value
+[p, q, ...]                                 all of them
+[[p, q], [r]]                               any of the lists, as in pyarrow
+("and", p, q, ...), ("or", p, q, ...)       nested to any depth
+("not", p)                                  true where p is false
+{"email": "a@x", "country": ["it", "no"]}   all of them: equal, or one of the list
+("name", "like", "ab%")                     texts that begin with ab
+(("a", "b"), "=", 1)                        a column by its path: member b of a, not column a.b
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _predicate(structure: object, depth: int) -> Predicate:
 
 
 def _pairs(structure: Mapping[Any, object]) -> Predicate:
-    """Return conditions that all columns have the value given for them, or one of a list."""
+    """Return conditions that each column equals the value given for it, or one value of a list."""
     if not structure:
         raise _empty()
     for column, value in structure.items():

@@ -417,7 +417,7 @@ class Table:
         )
 
     def missing_keys(self, given: str | None = None) -> MissingKeys:
-        """Return how hidden columns are read: as ``given``, or as the table was opened.
+        """Return how hidden columns are read: as ``given``, else as chosen in ``open_table``.
 
         Raises PolicyError for another text.
         """
@@ -426,10 +426,9 @@ class Table:
         return member_of(MissingKeys, "missing_keys", given)
 
     def refresh(self) -> None:
-        """See the table as it is now; of files that did not change nothing is read again.
+        """Read the current state of the table. Nothing is read again of files that did not change.
 
-        Raises:
-            PolicyError: The table is gone, or the version that was asked for.
+        Raises: PolicyError: The table is gone, or the version that was asked for.
         """
         with self._lock:
             self._renew(self._opened(), listed=False)
@@ -537,7 +536,7 @@ class Table:
             return self._columns if self._columns.files is files else None
 
     def _current(self) -> TableFiles:
-        """Return the files; those of a bare folder that changed meanwhile are read anew.
+        """Return the files. Files of a plain folder that have changed are read again.
 
         Raises FileChangedError for a changed file of a table with a log.
         """
@@ -567,7 +566,7 @@ class Table:
         self._columns = None if self._columns is None else self._columns.moved(new)
 
     def _answered(self, ask: Callable[[], _Answer]) -> _Answer:
-        """Return the answer; once more if a file of a bare folder was changed while it was read."""
+        """Return the answer. Ask once more if a file of a plain folder changed meanwhile."""
         files = self._files
         try:
             return ask()

@@ -1,8 +1,8 @@
 """Explain many lookups in the same few files, as they are or as they would be with filters.
 
-The footers are read once.  The planner and the reader of a read of the whole table do everything
-else, for the column that is asked for: the bytes of it are those that ``explain`` reports.  What a
-lookup reads of the other columns, where it finds rows, is measured once for each row group.
+The footers are read once. For the column that is looked up, the planner and the reader of
+ordinary reads do the work, so the bytes are those that ``explain`` reports. For the other
+columns, the bytes that a lookup reads where it finds rows are measured once for each row group.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ class TrialTable:
 
 
 class _Alone:
-    """One column of a table, alone: the others of a structure may be thousands.
+    """One column of a table without the other columns, of which there may be thousands.
 
-    Its lookups take no time for the others: those are left out of its schema, and of the footers.
+    The other columns are left out of its schema and of the footers, so that lookups spend no time
+    on them.
     """
 
     def __init__(self, table: TrialTable, path: Member) -> None:
@@ -95,9 +96,9 @@ _PARSED = 64 * 1024 * 1024
 
 
 class OtherColumns:
-    """The share of the other columns that lookups read where they find rows, for all trials.
+    """The share of the other columns that a lookup reads where it finds rows, for all trials.
 
-    It is measured once for each row group and order of magnitude of the rows that were found.
+    It is measured once for each row group and order of magnitude of the number of rows found.
     """
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ class OtherColumns:
     def bytes(
         self, footer: Footer, found: RowGroupPlan, beside: Member, measure: Callable[[], int]
     ) -> int:
-        """Return about how many bytes of the columns but ``beside`` a lookup reads.
+        """Return about how many bytes a lookup reads of all columns except ``beside``.
 
         ``measure`` returns the exact number for this lookup.
         """
@@ -140,7 +141,7 @@ def _chunk_sizes(footer: Footer, row_group: int) -> dict[Member, int]:
 
 
 class _Lookup:
-    """One request, and what is kept while its row groups are looked at.
+    """One request, and what is kept while its row groups are checked.
 
     ``footer`` returns the footer of a file with the columns that the request knows.
     """
@@ -156,8 +157,8 @@ class _Lookup:
 class LookupTrials:
     """Reads of files of one table, for one condition after another. ``open_file`` opens them.
 
-    With ``ignores_filters`` the reads are those of files without Bloom filters.  ``like``
-    are trials of the same table, whose schemas are used again.
+    With ``ignores_filters`` files are read as if they had no Bloom filters. ``like`` are trials
+    of the same table, whose schemas are reused.
     """
 
     def __init__(

@@ -146,7 +146,7 @@ class OpenQuery:
     ) -> None:
         """Give DuckDB the rows of a table, with casts to types that Polars does not have.
 
-        Bytes in place of a UUID would be equal to no text.
+        Without the cast, a UUID would be bytes, and would equal no text.
         """
         cast = [field.name for field in schema if _is_cast(field.type)]
         shown = [name for name in schema.names if name in intervals]
@@ -166,10 +166,10 @@ class OpenQuery:
         rows.project(f"* REPLACE ({replaced})").create_view(name)
 
     def _mode(self, table: AskedTable, asked: MissingKeys) -> MissingKeys:
-        """Return what becomes of hidden columns in this query.
+        """Return how this query reads hidden columns.
 
-        DuckDB asks for whole structures.  So a structure has no hidden members for a query that
-        uses none of them.
+        DuckDB asks for whole structures. So if a query uses no hidden member of a structure, the
+        structure is read without its hidden members.
         """
         if asked is not MissingKeys.ERROR:
             return asked

@@ -45,7 +45,7 @@ _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 
 
 class AskedTable(Protocol):
-    """What Polars' and DuckDB's scans ask of an open table; see :class:`.Table`."""
+    """The part of an open table that the scans of Polars and DuckDB use; see :class:`.Table`."""
 
     def ask(self, question: Question) -> TableRead:
         """Return one read."""
@@ -63,7 +63,7 @@ class AskedTable(Protocol):
         """Return how hidden columns are read."""
 
     def shown_schema(self, hidden: HiddenColumns) -> pa.Schema:
-        """Return the columns as a read shows them."""
+        """Return the schema of a read: hidden columns are null or left out."""
 
 
 class TableRead:

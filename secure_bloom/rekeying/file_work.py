@@ -41,7 +41,7 @@ class RekeyWork(ABC):
 
     @abstractmethod
     def leaves(self, file: InputFile) -> Sequence[Leaf] | None:
-        """Return the columns of a file, or None if its footer stays closed and hides them."""
+        """Return the columns of a file, or None if its footer was not opened and hides them."""
 
     @abstractmethod
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
@@ -79,8 +79,8 @@ class RekeyWork(ABC):
 def check_columns(files: Iterable[str], work: RekeyWork) -> None:
     """Raise PolicyError for a column with a key that no readable file of its table has.
 
-    Reads footers until each column was found, which is mostly in the first one, or until a footer
-    stays closed.
+    Reads footers until each column is found, mostly in the first one, or until a footer cannot be
+    opened.
     """
     found: dict[str | None, _Columns] = {}
     for path in files:
@@ -110,7 +110,7 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
 
 @dataclass(slots=True)
 class _Columns:
-    """The columns with keys that no file of a table had so far, and all columns that some had."""
+    """The columns with keys that no file of a table has had so far, and all columns seen."""
 
     missing: set[str]
     known: set[str] = field(default_factory=set)

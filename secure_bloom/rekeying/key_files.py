@@ -22,7 +22,7 @@ def named_references(footer: Footer) -> set[str]:
 def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
     """Return each piece of key metadata once, with the ordinal of its column.
 
-    The ordinal is None for the footer's.
+    The ordinal of the footer is None.
     """
     found: dict[bytes, int | None] = {}
     if footer.tail.key_metadata is not None:

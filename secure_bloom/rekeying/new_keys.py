@@ -155,7 +155,7 @@ class SealedWith:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFileKeys:
-    """All keys of one new file. ``columns`` has the own keys of columns by their ordinals.
+    """All keys of one new file. ``columns`` maps the ordinal of a column to the column's own key.
 
     ``external`` is the content of its key material file, empty if key metadata hold all material.
     """

@@ -2,9 +2,9 @@
 
     data, unchanged | _KEY_MATERIAL_FOR_<name>.json with each key wrapped again
 
-If the KMS rewraps keys by itself, neither the footer's key nor a key encryption key comes to this
-machine.  The footer is used unverified. This does no harm: the data file is not changed, and a key
-is only moved to the master key that its own name is mapped to.
+If the KMS can rewrap keys itself, neither the footer's key nor a key encryption key leaves it.
+The footer is used unverified. This does no harm: the data file is not changed, and a key only
+moves to the master key that ``moves`` or the policy gives for the name in its material.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class OutsideKeys:
     def fits(self, policy: KeyPolicy, wanted: Protection | None) -> bool:
         """Return whether each key is under the master key that the policy names for it.
 
-        ``wanted`` is what the policy says about the columns, if the footer shows them.  If the
-        footer stays closed, we cannot see which column uses which key, so the policy must name the
-        same master key for every column that has one.
+        ``wanted`` is what the policy says about the columns, if the footer shows them. If the
+        footer cannot be opened, it is unknown which column uses which key. Then the policy must
+        name the same master key for every column that has one.
         """
         if wanted is not None:
             # The modes are not compared here: whoever worked `wanted` out has refused another one.

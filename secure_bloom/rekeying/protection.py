@@ -87,17 +87,17 @@ def named_key(policy: KeyPolicy, path: Path) -> str | None:
 def is_unknown(policy: KeyPolicy, path: Path) -> bool:
     """Return whether a table has dropped a column, and no schema in its metadata names it.
 
-    Whether it was sensitive is not known, so it is encrypted under the footer's key.
+    Nobody knows whether the column was sensitive, so it is encrypted under the footer's key.
     """
     names = (".".join(path[:levels]) for levels in range(1, len(path) + 1))
     return is_dropped(path) and not any(it in policy.columns for it in names)
 
 
 def with_older_names(policy: KeyPolicy, older: Iterable[OlderColumn]) -> KeyPolicy:
-    """Return the policy with rules for columns that were dropped or renamed, as files show them.
+    """Return the policy with rules for dropped and renamed columns, by their names in files.
 
-    The key is that of an older name, unless a rule names the present one.  A dropped column whose
-    older names have no key gets a rule without one.
+    Such columns get the key of an older name, unless a rule names the present one. A dropped
+    column whose older names have no key gets a rule without a key.
     """
     rules = dict(policy.columns)
     for column in older:
@@ -115,7 +115,7 @@ def with_older_names(policy: KeyPolicy, older: Iterable[OlderColumn]) -> KeyPoli
 def check_lookalikes(policy: KeyPolicy | None, columns: Collection[tuple[str, ...]]) -> None:
     """Raise PolicyError for a column that would be in clear and is named like a sensitive one.
 
-    ``columns`` are all columns of a file or a table, by their paths.
+    ``columns`` has the paths of all columns of a file or a table.
     """
     if policy is None:
         return

@@ -57,11 +57,12 @@ from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reencryption(RekeyWork):
-    """One run: where keys of the old files come from, and what the new files are to be.
+    """One run: where keys of the old files come from, and how the new files are protected.
 
-    Without a ``policy`` the new files are in clear.  With ``two_kms``, a file is also changed if
-    the old KMS wrapped one of its keys.  With ``only_changes``, a target is written only if
-    something changes.  ``names`` are the table's names of columns, if its files may have others.
+    Without a ``policy`` the new files are in clear. With ``two_kms``, a file is also changed if
+    the old KMS wrapped one of its keys. With ``only_changes``, a target is written only if
+    something changes. ``names`` maps the table's column names to those of its files, if they
+    differ.
     """
 
     resolver: KeyResolver
@@ -167,7 +168,7 @@ class Reencryption(RekeyWork):
             return replace(done, notes=notes, verified=footer.is_verified)
 
     def _opened(self, tail: Tail, keys: FileKeys) -> Footer:
-        """Return the footer, which is genuine if the file is to be written anew."""
+        """Return the footer. If the file is to be rewritten, the footer is verified."""
         if self.policy is None and self.only_changes and tail.algorithm is None:
             # In clear already, in a table whose files are written in clear: nothing is read of it.
             return read_unverified(tail)
@@ -175,10 +176,7 @@ class Reencryption(RekeyWork):
         return unlock_to_read(tail, keys) if self.policy is None else unlock(tail, keys)
 
     def _is_left(self, target: str | None) -> bool:
-        """Return whether a file that needs no change is not written.
-
-        Otherwise it is copied to the target.
-        """
+        """Return whether a file that needs no change is left alone, and not copied."""
         return target is None or self.only_changes
 
     def _is_done(self, footer: Footer, before: Protection, wanted: Protection) -> bool:

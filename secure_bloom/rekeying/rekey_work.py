@@ -159,7 +159,7 @@ def _kms(policy: KeyPolicy, keys: GivenKeys, *, also: Collection[str] = ()) -> G
 
 
 def _older_keys(keys: GivenKeys, old: KeyPolicy | None, wanted: KeyPolicy) -> GivenKeys:
-    """Return the keys or KMS for old files, or None if the KMS of the new files opens them too."""
+    """Return the keys or KMS for old files, or None if the KMS of the new files serves them too."""
     if old is None:
         return None if keys is None or not wanted.kms else _kms(wanted, keys)
     found = _kms(old, keys)
@@ -169,7 +169,7 @@ def _older_keys(keys: GivenKeys, old: KeyPolicy | None, wanted: KeyPolicy) -> Gi
 
 
 def _resolver(older: GivenKeys, two_kms: TwoKms | None, new: GivenKeys) -> KeyResolver:
-    """Return a resolver that opens files by both KMSs, and by the given data keys."""
+    """Return a resolver for old files: it asks both KMSs, and also uses the given data keys."""
     if two_kms is not None:
         return KeyResolver(two_kms, explicit=explicit_keys(older))
     return KeyResolver(older if isinstance(older, ExplicitKeys) else new)
@@ -202,7 +202,7 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient, policy: KeyPolicy | N
 
 
 def closed_notes(moves: Mapping[str, str], reports: Iterable[RekeyedFile]) -> Iterator[str]:
-    """Yield a note on files whose footers stayed closed, so that the policy was not checked.
+    """Yield a note on files whose footers were not opened, so that the policy was not checked.
 
     ``moves`` are those of a rotation. With moves, no policy is checked.
     """

@@ -1,9 +1,9 @@
 """Wrap the keys of one run under the master keys that they should be under, each once.
 
-If the KMS can rewrap a KEK inside itself, it does.  The KEK of a footer must leave the KMS, because
-the footer is opened.  So the keys under it are wrapped under a KEK of this run, and the KMS is
-asked once instead of twice.  Keys that the KMS wraps anyway show the newest version of a master
-key.
+If the KMS can rewrap a KEK without giving it out, it does so. This is not possible for the KEK of
+a footer, because the footer is opened. So the keys under it are wrapped under a KEK of this run,
+and the KMS is asked once instead of twice. Keys that the KMS wraps for the run show the newest
+version of a master key.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _Key = TypeVar("_Key")
 class Rewrapper:
     """Wraps keys under the master keys that they should be under, each once. Safe for threads.
 
-    ``moves`` maps old master keys to new ones; other keys stay.  Without moves, a key under the
+    ``moves`` maps old master keys to new ones; other keys stay. Without moves, a key under the
     right master key is wrapped again only if wrapped keys name their version and the KMS has a
-    newer one.  ``opening`` is the same KMS as it opens footers: what it has unwrapped is not asked
-    for again.  With ``two_kms``, keys that the old KMS wrapped are wrapped by the new one.
+    newer one. ``opening`` is the client of the same KMS that opens footers: keys that it has
+    unwrapped are not asked for again. With ``two_kms``, keys that the old KMS wrapped are wrapped
+    by the new one.
     """
 
     def __init__(
@@ -73,10 +74,7 @@ class Rewrapper:
         return self._two_kms is not None
 
     def renewed(self, material: KeyMaterial, wanted: str | None) -> KeyMaterial:
-        """Return ``material`` under the master key ``wanted``.
-
-        If that is None, ``moves`` decides.
-        """
+        """Return ``material`` under the master key ``wanted``. Without it, ``moves`` decides."""
         old, new = self._from_and_to(material, wanted)
         if material.kek is not None:
             # The KEK's id is the AAD of what it wraps, so the data key's own wrapping stays.
@@ -98,7 +96,7 @@ class Rewrapper:
         return old, self.moves.get(old, old) if wanted is None else wanted
 
     def _is_left(self, wrapped: str, old: str, new: str, size: int) -> bool:
-        """Return whether a wrapping must be replaced: by another master key, or a newer version."""
+        """Return whether a key leaves its wrapping, for another master key or a newer version."""
         if old != new or self._is_of_old_kms(wrapped, old):
             return True
         if self._versions is None:
@@ -178,9 +176,9 @@ class Rewrapper:
 
 @dataclass(slots=True)
 class _Once:
-    """An answer of the KMS that is asked for once.
+    """One answer of the KMS, for which the KMS is asked only once.
 
-    Its lock blocks only those who want this answer.
+    Its lock blocks only callers that want this answer.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -102,7 +102,7 @@ class Rotation(RekeyWork):
             return failed_file(path, error, time.perf_counter() - started)
 
     def leaves(self, file: InputFile) -> Sequence[Leaf] | None:
-        """Return the columns of a file, or None if its footer stays closed and hides them."""
+        """Return the columns of a file, or None if its footer was not opened and hides them."""
         keys, tail = file_keys(self.resolver, file), read_tail(file)
         outside = self._outside(file, tail, keys)
         if outside is None:

@@ -34,7 +34,7 @@ _BODY_TYPES = {True: ModuleType.DICTIONARY_PAGE, False: ModuleType.DATA_PAGE}
 
 
 def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
-    """Return header and body of ``page``, encrypted with ``new``. None means in clear."""
+    """Return header and body of ``page``, encrypted with ``new``, or in clear without ``new``."""
     # Modules of the format are numbered 0 to 9, and none of them is an index page (Encryption.md
     # 4.4.2).
     if page.type == PageType.INDEX_PAGE:
@@ -77,8 +77,8 @@ def _sealed_body(page: Page, new: ColumnCipher | None) -> bytes:
 def _refuse_exchanged_algorithm(page: Page) -> None:
     """Raise IntegrityError for a body that should have no tag but has a valid one.
 
-    The algorithm's id is in clear (Encryption.md 5.4). If an attacker changed it, AES_GCM_V1 would
-    be decrypted to noise, and the noise would be encrypted.
+    The algorithm's id is in clear (Encryption.md 5.4). If an attacker changed it from AES_GCM_V1
+    to AES_GCM_CTR_V1, pages would be decrypted to noise, and the noise would be encrypted.
     """
     old = page.cipher
     if old is None or not old.uses_ctr:

@@ -51,10 +51,11 @@ def settle_process() -> None:
 
 
 def end_process(code: int) -> NoReturn:
-    """End a settled process with this exit code, and do not wait for the threads of libraries.
+    """End a settled process with this exit code, without waiting for the threads of libraries.
 
-    pyarrow's threads free memory of Python after they gave their result.  If the interpreter ends
-    meanwhile, Python ends the thread inside of C++, which then aborts the process.
+    pyarrow's threads free Python objects after they have returned their result. If the
+    interpreter ends meanwhile, Python ends the thread inside C++ code, which then aborts the
+    process.
     """
     global _exit_code
     _exit_code = code

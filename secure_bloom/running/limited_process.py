@@ -37,13 +37,13 @@ _PIECE: Final = 1 << 18
 
 
 class LimitedProcessError(Exception):
-    """The process ended before its work. The text says why, as far as that is known."""
+    """The process ended before its work was done. The text says why, as far as that is known."""
 
 
 def in_limited_process(decode: Decode, file: BinaryIO, memory: int) -> Generator[bytes, None, None]:
-    """Yield what ``decode`` emits in another process, which may take ``memory`` bytes for it.
+    """Yield what ``decode`` emits in another process, which may take up to ``memory`` bytes.
 
-    Raises LimitedProcessError if the process ends before that, or if none can be started.
+    Raises LimitedProcessError if the process ends early, or cannot be started.
     """
     size = file.seek(0, io.SEEK_END)
     try:
@@ -71,7 +71,7 @@ def in_limited_process(decode: Decode, file: BinaryIO, memory: int) -> Generator
 
 
 def serve(caller: Connection) -> None:
-    """Decode the file of the caller. An error ends this process, and says nothing."""
+    """Decode the file that the caller sends. After an error this process ends without a message."""
     # What a library writes before it aborts may show values.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     # Arrow's other allocators reserve more than they use.

@@ -1,10 +1,12 @@
 """Limit the memory that decoding takes in a process: to 1 GiB, or to SECURE_BLOOM_MEMORY.
 
-A page of a hundred bytes can claim to hold gigabytes.  A page that claims more than the budget is
-refused by name.  Pages that several threads decode at the same time are counted together.
+A page of a hundred bytes can claim to hold gigabytes. A page that claims more than the budget is
+refused by an error that names it. Pages that several threads decode at the same time are counted
+together.
 
-Documents and the metadata of tables are bounded in the same way.  :class:`DecodedBytes` counts what
-the files of one log take when they are decoded, and :func:`json_size` says what a JSON text takes.
+Documents and the metadata of tables are bounded in the same way. :class:`DecodedBytes` counts
+what the files of one log take when they are decoded, and :func:`json_size` estimates what a JSON
+text takes.
 """
 
 from __future__ import annotations
@@ -132,8 +134,8 @@ class MemoryShare:
 class MemoryAccount:
     """What one holder takes of a :class:`MemoryShare`.
 
-    A holder that was replaced closes its account.  A thread may still use the holder then, and
-    nothing that it takes is counted: the account refuses, and gives nothing back a second time.
+    When a holder is replaced, it closes its account. A thread may still use the holder then. The
+    closed account refuses to count what the thread takes, and gives nothing back a second time.
     """
 
     def __init__(self, share: MemoryShare) -> None:
@@ -169,7 +171,7 @@ class MemoryAccount:
                 self._share.give_back(self._used)
 
     def reopen(self) -> None:
-        """Count again what the holder still has: it is in use after all."""
+        """Count again what the holder still has, because it is used again."""
         with self._lock:
             if not self._is_open and self._share.take(self._used):
                 self._is_open = True
@@ -211,7 +213,8 @@ _RESERVATIONS = _Reservations()
 class reserved:  # noqa: N801 - used as a function
     """Reserve ``size`` bytes of the budget inside the block.
 
-    A thread reserves for one piece at a time.  A plain object: lookups enter many of them.
+    A thread reserves memory for one piece at a time. This is a plain object, and not a generator,
+    because lookups enter many of them.
     """
 
     __slots__ = ("_size",)

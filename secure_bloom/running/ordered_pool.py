@@ -141,15 +141,16 @@ def in_growing_threads(
     stop: Callable[[], None] = lambda: None,
     grown: Callable[[], None] = lambda: None,
 ) -> Generator[B, None, None]:
-    """Yield ``work(item)`` of every item, in order, from one thread, or more if it mostly waits.
+    """Yield ``work(item)`` of every item, in order, with more threads if the work mostly waits.
 
     Python threads that compute hand their lock over at each system call, which more than doubles
-    the work on a small file.  So there is a second thread only if the process waits, for a disk or
-    a KMS, and at most ``most`` threads.  ``grown`` is called before a thread starts.
+    the work on a small file. So a second thread starts only if the process waits, for a disk or a
+    KMS, and there are at most ``most`` threads. ``grown`` is called before a thread starts.
 
-    The first error in the order of the items ends the iteration, after the results before it. Items
-    that have not begun by then are left out. The same holds when the caller closes the iterator. In
-    both cases ``stop`` is called before this function waits for the items in progress.
+    The first error in the order of the items ends the iteration, after the results before it.
+    Items that have not begun by then are left out. The same holds when the caller closes the
+    iterator. In both cases ``stop`` is called before this function waits for the items in
+    progress.
     """
     team = _Team(work, items)
     try:
@@ -204,13 +205,13 @@ class _Team(Generic[A, B]):
             thread.join()
 
     def wait(self) -> None:
-        """Wait until a thread has ended, at most for a window."""
+        """Wait until a thread has ended, or until a short time has passed."""
         # Woken for each result, the caller would take Python's lock from the thread at work.
         self._ended.wait(_WINDOW)
         self._ended.clear()
 
     def news(self) -> Iterator[B]:
-        """Yield the results whose turn it is. Raise the error that is next."""
+        """Yield the results whose turn it is. Raise the next result if it is an error."""
         while self._given in self._done:
             yield self._done.pop(self._given)
             self._given += 1
@@ -218,7 +219,7 @@ class _Team(Generic[A, B]):
             raise self._failed[self._given]
 
     def mostly_waits(self) -> bool:
-        """Return whether all threads have an item, and the process computed little of late."""
+        """Return whether all threads are busy, but used little CPU time of late."""
         (since, computed), now = self._clocks, (time.perf_counter(), time.process_time())
         if now[0] - since < _WINDOW:
             return False

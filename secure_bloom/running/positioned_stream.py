@@ -1,4 +1,4 @@
-"""A stream of Python by a function that reads bytes at a place, as libraries ask files."""
+"""A Python stream made from a function that reads bytes at an offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check the columns of a request against footers, so that one mistake is one error of the run."""
+"""Check the columns of a request against footers: a mistake is one error, not one a file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from secure_bloom.storage import open_input
 def require_in_one(
     files: Iterable[str], resolver: KeyResolver, check: Callable[[Footer], object]
 ) -> None:
-    """Raise the first PolicyError of ``check`` if it is an error of each footer.
+    """Raise the first PolicyError of ``check`` if every footer raises one.
 
-    Files are read until one has another answer, which mostly is the first.  A file whose footer
-    cannot be read is passed over: it fails when its turn comes.
+    Files are read until ``check`` accepts one, mostly the first. A file whose footer cannot be
+    read is skipped here, and fails when its turn comes.
     """
     first: PolicyError | None = None
     for path in files:

@@ -102,9 +102,10 @@ class TableTarget(Target, Protocol):
     """The live files of a table, which get new files by commits.
 
     ``root`` is the table's folder. ``sizes`` maps the path of each file to its size in the log.
-    Files are opened with ``opened_names``, or with their own names if it is None.  ``old_files`` is
-    the note on files that the run has replaced, ``shown`` are notes on what else shows values of
-    columns that the run encrypts.  ``grant`` is the right to open files in a store.
+    Files are opened with the column names ``opened_names``, or with their own if it is None.
+    ``old_files`` is the note on files that the run has replaced. ``shown`` are notes on other
+    places that show values of columns that the run encrypts. ``grant`` holds the settings to open
+    files in a store.
     """
 
     @property

@@ -41,7 +41,8 @@ Steps: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]
 class Work(Protocol[R]):
     """One kind of change to a file, with the keys that it needs.
 
-    ``asks_for_each_key`` is whether a KMS is asked for each file: then threads wait together.
+    ``asks_for_each_key`` is whether each file needs calls to a KMS. Then the files are shared
+    among threads, which wait for the KMS in parallel.
     """
 
     @property
@@ -60,7 +61,7 @@ class Work(Protocol[R]):
         """Return the same work for files that this number of threads share."""
 
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
-        """Return an object that makes the calls to the KMS for later files ahead of time."""
+        """Return an object that makes the calls to the KMS for later files in advance."""
 
     def process(self, task: FileTask, steps: Steps) -> R:
         """Process one file. Errors of this package become a failed report."""

@@ -204,7 +204,7 @@ def _narrowed(run: AuditRun, paths: Sequence[str]) -> AuditRun:
 
 
 def _without_words(audited: FileAudit, run: AuditRun) -> FileAudit:
-    """Return a result with its found words confirmed, because the words stay on the executor."""
+    """Return a result whose words are already confirmed, because they must stay on the executor."""
     if run.words is None:
         return audited
     from secure_bloom.auditing.checks.traced_values import confirmed_findings, partly_searched

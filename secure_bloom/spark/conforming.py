@@ -182,7 +182,7 @@ def _is_local(of: pa.DataType) -> bool:
 
 
 def _is_counted(of: pa.DataType) -> bool:
-    """Return whether Arrow has the numbers that the file stores: milli- or microseconds."""
+    """Return whether Arrow's numbers are those of the file, counted in milli- or microseconds."""
     return pa.types.is_timestamp(of) and of.unit in ("ms", "us")
 
 

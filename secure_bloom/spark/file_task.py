@@ -24,7 +24,7 @@ from secure_bloom.storage.store_grants import StoreGrant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipped:
-    """What the tasks of a run get: what opens its work, and the right to open files in a store."""
+    """What the tasks of a run get: a function that opens its work, and settings to open files."""
 
     open_work: OpenWork[Any]
     grant: StoreGrant | None = None
@@ -32,7 +32,7 @@ class Shipped:
 
 @opened_once
 def opened(shipped: Shipped) -> tuple[Any, StoreGrant | None]:
-    """Return the :class:`Work` of a run, and its grant, which counts while the worker keeps it."""
+    """Return the :class:`Work` of a run, and its store settings, which the worker must keep."""
     return shipped.open_work(), shipped.grant
 
 

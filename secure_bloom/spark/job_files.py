@@ -65,10 +65,10 @@ _EVEN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFiles:
-    """``count`` files of a table, in ``known`` on the driver if they are few, else in ``frame``.
+    """``count`` files of a table: in ``known`` on the driver if they are few, else in ``frame``.
 
-    Both have paths and sizes. ``size`` is the sum of the sizes.  ``summaries`` are the summary
-    files beside and above them. ``roots`` are the paths that led to them.
+    Both have paths and sizes. ``size`` is the sum of the sizes. ``summaries`` are the summary
+    files in the folders of the files and above. ``roots`` are the paths that the caller gave.
     """
 
     spark: SparkSession
@@ -114,8 +114,8 @@ class JobFiles:
     def _placed(self, frame: DataFrame) -> tuple[DataFrame, int]:
         """Return the paths, each with its task, and the number of tasks.
 
-        Small files are spread by their hashes, which makes tasks of about equal bytes.  Tasks for
-        the larger files are planned on the driver, and come first.
+        Hashes of the paths spread small files evenly, so that tasks have about equal bytes. The
+        driver plans tasks for the larger files, which come first.
         """
         from pyspark.sql import functions as f
 

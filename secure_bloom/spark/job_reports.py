@@ -91,7 +91,10 @@ class FileJob:
 def reporting(
     on_error: str, report: str | os.PathLike[str] | None, progress: Progress | None
 ) -> Reporting:
-    """Return how the caller wants the report. Raises PolicyError before anything is done."""
+    """Return how the caller wants the report.
+
+    Raises PolicyError for an unknown ``on_error``, and for a report that is there already.
+    """
     if on_error not in set(OnError):
         raise PolicyError(
             f"on_error is {on_error!r}",
@@ -209,7 +212,7 @@ def plain_report(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
 
 @contextmanager
 def _permitted(work: TaskWork, folder: str | None) -> Iterator[TaskWork]:
-    """Yield work that writes only until the block is left."""
+    """Yield work that can write only until the block ends, even in tasks that still run."""
     if folder is None:
         yield work
         return
@@ -223,7 +226,7 @@ def _done_under(permit: Permit, work: TaskWork, rows: Sequence[Row]) -> Iterator
 
 
 def prepare_report(files: JobFiles, schema: RowSchema) -> None:
-    """Make an empty report in another thread, once in a session, while the first job starts.
+    """Make an empty report in another thread while the first job of a session starts.
 
     A session's first DataFrame takes one or two seconds, mostly for loading classes.
     """
@@ -290,7 +293,7 @@ def _checkpointed(rows: DataFrame) -> DataFrame:
 
 
 def _counted(rows: DataFrame, keep: Callable[[DataFrame], DataFrame], files: int) -> Reported:
-    """Return the report that ``keep`` makes of the rows, counted on the way."""
+    """Return the report that ``keep`` makes of the rows. The rows are counted as they pass."""
     from pyspark.sql import Observation
 
     counts = Observation()
@@ -309,9 +312,9 @@ def changed_report(reported: Reported, report: DataFrame) -> Reported:
 
 @contextmanager
 def uncommitted_report(spark: SparkSession, wanted: Reporting) -> Iterator[Reporting]:
-    """Yield how the report of a table's tasks is kept until the files are committed.
+    """Yield a Reporting that keeps the report of a table's tasks until the files are committed.
 
-    The rows of many files go into a folder inside the report that readers of the report pass over.
+    The rows of many files go into a folder inside the report that readers of the report skip.
     """
     if wanted.path is None:
         yield wanted

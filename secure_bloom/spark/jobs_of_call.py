@@ -1,6 +1,7 @@
-"""The Spark jobs of one call: cancelled on any way out, and waited for after an error.
+"""The Spark jobs of one call are cancelled however the call ends, and awaited after an error.
 
-A notebook's session lives on after Ctrl-C, and its executors would go on with the call's jobs.
+A notebook's session lives on after Ctrl-C, and without this its executors would continue the
+call's jobs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PAUSE = 0.05
 
 
 def with_cancelled_jobs(verb: Callable[P, R]) -> Callable[P, R]:
-    """Make a verb cancel its jobs on any way out: after Ctrl-C, an error, or its return.
+    """Make a verb cancel its jobs however it ends: by Ctrl-C, an error, or its return.
 
     The verb's first argument is the session.
     """
@@ -48,8 +49,8 @@ def with_cancelled_jobs(verb: Callable[P, R]) -> Callable[P, R]:
 def cancelled_jobs(spark: SparkSession) -> Iterator[None]:
     """Cancel the jobs that the block has started and not finished.
 
-    After an error, also wait for their tasks. A block that ends has finished its jobs, and all that
-    may be left is the slower copy of a task, which Spark takes seconds to end.
+    After an error, also wait for their tasks. If the block ends without an error, all that may be
+    left is the slower copy of a task, which Spark takes seconds to end.
     """
     # A tag, not a job group: the caller keeps its own group, and the way to cancel it.
     tag = f"secure-bloom-call-{uuid.uuid4().hex}"

@@ -33,8 +33,8 @@ class JvmClient:
 def kms_config(policy: KeyPolicy, kms_client_class: str | None) -> dict[str, str]:
     """Return the configuration of a session whose JVM asks the policy's KMS.
 
-    ``kms_client_class`` is a class of the user, whose jar must be in ``spark.jars``.  Raises
-    PolicyError if neither that class nor this package serves the policy's client.
+    ``kms_client_class`` is a class of the user, whose jar must be in ``spark.jars``. Raises
+    PolicyError if neither that class nor this package supports the policy's client.
     """
     if kms_client_class is not None:
         return {"spark.hadoop.parquet.encryption.kms.client.class": kms_client_class}

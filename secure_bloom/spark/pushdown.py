@@ -147,7 +147,7 @@ def _values(asked: Any) -> list[Any]:
 
 
 def _is_beyond(value: Any) -> bool:
-    """Return whether Spark compares with this value differently than we do."""
+    """Return whether Spark compares with this value in another way than this package."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 

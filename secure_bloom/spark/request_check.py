@@ -89,7 +89,10 @@ def _require_kms(surveys: Sequence[Survey]) -> None:
 
 
 def _by_driver(few: Sequence[str], request: FilterRequest, access: Access) -> list[Survey]:
-    """Return the surveys of files, or none if that takes a KMS: it may serve executors alone."""
+    """Return the surveys that the driver makes, or none if they need a KMS.
+
+    Only the executors may be able to reach the KMS.
+    """
     if not isinstance(access.key_source(), Keyring | None):
         return []
     survey = partial(survey_file, request=request, resolver=access.resolver())

@@ -259,7 +259,7 @@ def _opened_keys(options: SourceOptions) -> GivenKeys:
 def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
     """Return the mapping from names in a given schema to names in the table.
 
-    Case counts only if it distinguishes two names.
+    Names are matched without case, except where two names of the table differ in case alone.
     """
     known = [*table.stored.names, *table.spark.names]
     found = {}

@@ -49,9 +49,9 @@ R = TypeVar("R")
 class BesideJob(Generic[R]):
     """The work of tasks: write a new file beside an old one, and report it in rows.
 
-    ``after_loss`` has the columns of the
-    report that get the value of another column, or null, for a file that another writer took out of
-    the table.  ``notes`` say what old versions of the table still show.
+    ``after_loss`` says what the report has for a file that another writer removed from the table:
+    some of its columns get the value of another column, or null. ``notes`` say what old versions
+    of the table still show.
     """
 
     schema: RowSchema
@@ -144,7 +144,7 @@ def _first_notes(skipped: Sequence[FileAddReport]) -> Iterator[str]:
 def _after_loss(
     spark: SparkSession, report: DataFrame, job: BesideJob[Any], gone: Collection[str]
 ) -> DataFrame:
-    """Return the report with ``unchanged`` for files that other writers took out of the table."""
+    """Return the report with ``unchanged`` for files that other writers removed from the table."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -176,7 +176,10 @@ def _after_loss(
 
 
 def table_files(spark: SparkSession, run: TableTarget, texts: Mapping[str, str]) -> JobFiles:
-    """Return files of a run for a job: a text for each by its path, with the size in the log."""
+    """Return the files of a run as rows of a job: path, size in the log, and the file's text.
+
+    ``texts`` maps the path of each file to a text that its task gets.
+    """
     known = tuple((texts[path], size) for path, size in run.sizes.items() if path in texts)
     size = sum(size for _, size in known)
     return JobFiles(spark=spark, roots=(run.root,), count=len(known), size=size, known=known)

@@ -67,7 +67,10 @@ def given_in_tasks(
     work: TaskWork,
     schema: RowSchema,
 ) -> DataFrame:
-    """Like :func:`in_tasks`, for rows on the driver: ``given`` has the rows of each task."""
+    """Return the rows that :func:`in_tasks` returns, for rows that are on the driver.
+
+    ``given`` has the rows of each task.
+    """
     if sum(map(len, given)) > _IN_CLOSURE:
         numbered = ((*row, task) for task, rows in enumerate(given) for row in rows)
         frame = frame_of(spark, RowSchema({**columns.types, _TASK: "int"}), numbered)
@@ -279,7 +282,8 @@ def _pickled(work: Callable[[str], object], number: int, item: str) -> Iterator[
 def executors_errors() -> Iterator[None]:
     """Raise SparkUnavailableError if the executors' Python lacks the package or its version.
 
-    Raises DriverLostError if tasks stopped because another program removed the permit of the call.
+    Raises DriverLostError if tasks stopped because another program removed the file that permits
+    them to write (:mod:`secure_bloom.storage.write_permit`).
     """
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PythonException
@@ -321,10 +325,10 @@ _SAME_NAME = frozenset({"click", "cryptography", "numpy", "pyarrow"})
 
 
 def freeze_imports() -> None:
-    """Hide all objects of this worker from the garbage collector, if it has imported more.
+    """Hide all objects of this worker from the garbage collector, if modules were imported since.
 
-    Call this at the end of a task.  PySpark collects garbage after each task, among everything that
-    was ever imported, which takes 40 to 100 ms.  Frozen objects are still freed with their last
+    Call this at the end of a task. After each task PySpark collects garbage among everything that
+    was ever imported, which takes 40 to 100 ms. Frozen objects are still freed with their last
     reference.
     """
     modules = len(sys.modules)

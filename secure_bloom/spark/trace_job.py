@@ -1,8 +1,8 @@
 """Search files for values of columns on the executors: a group of files in each task.
 
-The driver sends the policy and the names of files, never a key or a value.  Each executor asks the
-policy's KMS itself and reads the values of the columns once, into an index of its own.  What it
-finds it confirms, so that reports with counts alone come back.
+The driver sends the policy and the names of files, never a key or a value. Each executor asks the
+policy's KMS itself, and reads the values of the columns once, into its own index. It also
+confirms what it finds, so that only counts are sent back.
 """
 
 from __future__ import annotations

@@ -210,9 +210,9 @@ def _cut_off(fd: int, size: int, before: os.stat_result) -> None:
 
 
 def _require_room(fd: int, length: int) -> None:
-    """Raise the error of a full disk before anything is written.
+    """Raise the error of a full disk, before anything is written, if the bytes do not fit.
 
-    No room is reserved: after a kill the reserved blocks would stay past the end of the file.
+    The space is not reserved: after a kill, reserved blocks would stay past the end of the file.
     """
     disk = os.fstatvfs(fd)
     # Some network file systems report no sizes at all, all zeros.

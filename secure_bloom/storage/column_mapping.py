@@ -73,7 +73,7 @@ class ColumnMapping:
         return shown
 
     def shown(self, path: Path) -> Path:
-        """Return the path by which files show a column of the table's log, also a dropped one."""
+        """Return the path by which files show a column of the log, even a dropped column."""
         if not path:
             return ()
         for found in self.fields(in_files=False).get(path[0], ()):
@@ -133,7 +133,7 @@ class OlderColumn:
     shown: Path = ()
 
     def with_levels(self, path: Path, shown: Path) -> OlderColumn:
-        """Return a column inside this one."""
+        """Return the older column for a column inside this one."""
         return OlderColumn(self.path + path, self.shown + shown)
 
 
@@ -147,12 +147,12 @@ def older_columns(current: ColumnMapping, older: Iterable[ColumnMapping]) -> lis
 
 
 def dropped_name(name: str) -> str:
-    """Return the name that files show for a column that their table has no more."""
+    """Return the name that files show for a column that their table has dropped."""
     return f"{name}{_DROPPED}"
 
 
 def is_dropped(path: Sequence[str]) -> bool:
-    """Return whether a file shows a column by this path because its table has it no more."""
+    """Return whether a file shows, under this path, a column that its table has dropped."""
     return any(part.rstrip("'").endswith(_DROPPED) for part in path)
 
 
@@ -186,9 +186,9 @@ def _older(
 def _beginnings(
     fields: ColumnMapping, path: str, *, in_files: bool
 ) -> list[tuple[_Field, str | None]]:
-    """Return the fields with whose names a dotted path begins, each with the rest of the path.
+    """Return the fields whose names a dotted path can begin with, each with the rest of the path.
 
-    They are in the order of the structure.  A name may hold dots itself.
+    They are in the order of the structure. A name may itself contain dots.
     """
     known = fields.fields(in_files=in_files)
     ends = [at for at, letter in enumerate(path) if letter == "."]

@@ -1,6 +1,6 @@
 """Create the file of a commit.
 
-Of several writers exactly one does, whatever errors come between.
+If several writers try, exactly one of them creates it, whatever errors occur.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _LOOK_SECONDS: Final = 0.5
 def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
     """Create ``path`` with this content. Return False if another writer has created it.
 
-    The content must be unique, so that equal bytes there are this commit and not another's.  The
-    file gets the permissions of the file ``like``.
+    The content must be unique, so that equal bytes at the path are this commit. The file gets the
+    permissions of the file ``like``.
 
-    Raises UnfinishedWriteError, with ``hint``, if it is unknown whether the commit is there.  So
-    does every refusal of a store: it may answer a request that a layer below has repeated, and
-    nobody knows how long the first one is under way.
+    Raises UnfinishedWriteError, with ``hint``, if it is unknown whether the commit was made.
+    Every refusal of a store has this result too: a layer below may have repeated a request, and
+    nobody knows how long the first request is under way.
     """
     require_commits(path)
     try:

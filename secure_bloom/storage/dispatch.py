@@ -64,11 +64,11 @@ def open_in_table(path: str, names: ColumnMapping | None) -> InputFile:
 
 
 def open_pinned(path: str, listed_size: int | None = None) -> InputFile:
-    """Open as :func:`open_input` does; of an object the end is fetched, in one request.
+    """Open a file as :func:`open_input` does. The end of an object is fetched in one request.
 
-    Later reads of the object are conditional: of the object that was opened, or FileChangedError.
-    They need the store's SDK; without it pyarrow reads.  ``listed_size`` is the size that a listing
-    has shown.
+    Later reads of the object raise FileChangedError if it was replaced. This needs the store's
+    SDK; without it pyarrow reads the object. ``listed_size`` is the size that a listing has
+    shown.
     """
     if is_object_uri(path):
         from secure_bloom.storage.pinned_objects import open_pinned_object
@@ -81,9 +81,9 @@ def open_pinned(path: str, listed_size: int | None = None) -> InputFile:
 def reopen_pinned(
     path: str, size: int, identity: tuple[object, ...], held: tuple[int, bytes] = (0, b"")
 ) -> InputFile:
-    """Open a file of this size and identity once more; an object without a request.
+    """Open a file of known size and identity again. For an object this makes no request.
 
-    Reads of bytes of an object that are ``held``, from an offset on, make no request either.
+    ``held`` has bytes of an object, each from an offset. Reading them makes no request either.
     """
     if is_object_uri(path):
         from secure_bloom.storage.pinned_objects import reopen_pinned_object
@@ -154,7 +154,7 @@ def replacement(
 
 
 def write_new(source: InputFile, keep: int, tail: Sequence[bytes], output: str) -> int:
-    """Write a file that must be new. A file written by an earlier attempt at the same is accepted.
+    """Write a file that must be new, or accept the file of an earlier attempt at the same task.
 
     Returns the size of the file at the path.
     """

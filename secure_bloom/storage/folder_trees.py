@@ -50,7 +50,7 @@ class Tree(ABC):
     def find_unlisted(self, path: str) -> bool | None:
         """Return :meth:`find_folder` of a path that :meth:`walk` did not list as a folder.
 
-        A store lists all its folders, so the answer is None there.
+        In a store the result is None, because a store lists everything that it has.
         """
         del path
         return None
@@ -205,7 +205,7 @@ class LocalTree(Tree):
 
 
 def _behind_link(real_folder: str, name: str) -> str:
-    """Return the path to which a name in a folder leads, with all links resolved."""
+    """Return the real path of the file or folder with this name in a folder."""
     found = os.path.join(real_folder, name)
     return os.path.realpath(found) if name in _NO_NAMES or os.path.islink(found) else found
 

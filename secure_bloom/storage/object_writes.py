@@ -137,7 +137,7 @@ def put_object(path: str, content: bytes, *, must_be_new: bool) -> None:
 
 
 def _no_source() -> None:
-    """Check nothing: the content is in memory."""
+    """Check nothing, because the content comes from memory."""
 
 
 def remove_object(path: str, *, only: InputFile | None = None) -> bool:

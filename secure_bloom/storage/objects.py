@@ -57,7 +57,7 @@ _WRITTEN = "Last-Modified"
 
 
 class ObjectFile(InputFile):
-    """One object. ``identity`` is its size, time of writing and entity tag, on every machine."""
+    """One object. ``identity`` (size, time of writing, entity tag) is the same on every machine."""
 
     def __init__(self, path: str) -> None:
         filesystem, key = arrow_location(path)
@@ -91,7 +91,7 @@ class ObjectFile(InputFile):
         self._drop()
 
     def _drop(self) -> None:
-        """Hold no bytes."""
+        """Drop the bytes that are kept in memory."""
         self._held = _Held()
 
     def hold(self, offset: int, content: bytes) -> None:
@@ -254,9 +254,9 @@ def first_answer(path: str, ask: Callable[[], T]) -> T:
 
 
 def first_contact(path: str, make: Callable[[], T]) -> T:
-    """Return ``make()``, a client for the store of ``path``, as :func:`first_answer` does.
+    """Return ``make()``, a client for the store of ``path``, within the time of a first answer.
 
-    A client may be made without a request, so it is no answer.
+    Making a client may send no request, so its success does not count as an answer.
     """
     server = server_of(path)
     try:
@@ -268,7 +268,7 @@ def first_contact(path: str, make: Callable[[], T]) -> T:
 def _without_answer(path: str) -> SecureBloomError:
     """Return the error for a store that does not answer.
 
-    The program's end no longer waits for it.
+    When the program ends, it no longer waits for that store.
     """
     # At its end pyarrow would wait for the request that was left behind.
     atexit.unregister(getattr(fs, "ensure_s3_finalized", _without_answer))

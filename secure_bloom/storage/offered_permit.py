@@ -1,8 +1,8 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH118
-"""The driver's side of a permit to write: create it, renew it, withdraw it on any way out.
+"""The driver's side of a permit to write: create it, renew it, withdraw it when the block ends.
 
-:mod:`.write_permit` says what a permit is, and what tasks ask it.
+:mod:`.write_permit` describes a permit and how tasks check it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _PREFIX, _SUFFIX = ".call-", ".secure-bloom"
 
 @contextmanager
 def offered_permit(folder: str) -> Iterator[Permit]:
-    """Create a permit in a folder, renew it while the block runs, and withdraw it on any way out.
+    """Create a permit in a folder, renew it while the block runs, and withdraw it at the end.
 
-    After the block no task that holds the permit publishes a file.  If the permit can be neither
-    removed nor overwritten, this waits until its lease is over.
+    It is withdrawn after an exception too. Then no task that holds the permit publishes a file
+    any more. If the permit can be neither removed nor overwritten, this function waits until its
+    lease is over.
     """
     name = f"{_PREFIX}{os.urandom(8).hex()}{_SUFFIX}"
     kept: _Kept = (_KeptObject if is_object_uri(folder) else _KeptFile)(folder, name)

@@ -54,7 +54,7 @@ _RENAME_EXCHANGE = 2
 
 
 def _seek_and_read(fd: int, length: int, offset: int) -> bytes:
-    """Read like pread(2) on systems without it: threads take turns at the file's one position."""
+    """Read as pread(2) does on systems without it: threads take turns at the file's position."""
     with _seeking:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, length)
@@ -175,8 +175,8 @@ class OpenFolder:
     def give_name(self, fd: int, name: str, *, known_as: str | None = None) -> None:
         """Give an open file a name. Raises FileExistsError if the name is taken.
 
-        ``known_as`` is the name that the file has. It is used only on systems without /proc: the
-        file may have lost that name to another one by now.
+        ``known_as`` is the name that the file has now. It is used only on systems without /proc,
+        where another file may have taken that name by now.
         """
         if known_as is not None and not _has_descriptors():
             self.link(known_as, name)
@@ -215,10 +215,10 @@ class OpenFolder:
 
 
 def open_folder_of(path: str, *, make: bool = False) -> OpenFolder:
-    """Open the folder of a file. With ``make``, make it durably if it is missing.
+    """Open the folder of a file. With ``make``, a missing folder is created durably.
 
-    For a path of :func:`.paths.without_links`, each folder below the root is opened by its name in
-    the folder before. Raises PolicyError if one of them is a link.
+    For a path of :func:`.paths.without_links`, each folder below the root is opened by its name
+    in the folder before. Raises PolicyError if one of them is a link.
     """
     parts = fenced_parts(path)
     if parts is None:

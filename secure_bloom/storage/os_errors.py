@@ -149,10 +149,10 @@ def refusal(
     statuses: Mapping[int, Answer],
     said: str = "",
 ) -> SecureBloomError:
-    """Return the error for a store's answer: by its word, else by its status.
+    """Return the error for a store's answer, chosen by its error code, else by its HTTP status.
 
-    ``credentials`` says how to change those for the store, ``statuses`` what its own statuses mean,
-    and ``said`` is the store's sentence, shown if neither is known.
+    ``credentials`` says how to change those for the store. ``statuses`` explains the store's own
+    statuses. ``said`` is the store's sentence, which is shown if neither is known.
     """
     answer = _ANSWERS.get(code)
     if answer is None and status is not None:

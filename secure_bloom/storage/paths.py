@@ -181,10 +181,10 @@ _ABSOLUTE = re.compile(r"(?:/[^/.\0][^/\0]*)+")
 
 
 def without_links(path: str, root: str) -> str:
-    """Return the path of a file below ``root`` that storage opens, writes and removes as such.
+    """Return a path below ``root`` that storage opens, writes and removes without following links.
 
     A link in place of a folder below the root, or of the file, is an error: whoever may write the
-    folder could lead a run elsewhere with it.  Stores have no links: a URI is returned unchanged.
+    folder could redirect a run with it. Stores have no links: a URI is returned unchanged.
     """
     if is_object_uri(path):
         return path

@@ -1,11 +1,11 @@
 # The base class documents the methods.
 # ruff: noqa: D102
-"""Read objects through the SDK of their store: no request for metadata, never bytes of two objects.
+"""Read objects through the SDK of their store: no extra request for metadata, one version.
 
     first GET     the last 128 KiB; its answer has the size and the mark: entity tag or generation
     later GETs    on the condition that the mark is the same: FileChangedError after a write
 
-Azure has no ranges from the end, so the size comes from the listing there.
+Azure has no ranges from the end, so there the size comes from the listing.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def _end(path: str, listed_size: int | None) -> Extent | None:
 def reopen_pinned_object(
     path: str, size: int, identity: tuple[object, ...], held: tuple[int, bytes] = (0, b"")
 ) -> PinnedObject | None:
-    """Open an object that was opened before, without a request, or return None as above.
+    """Open an object again without a request, or return None as :func:`open_pinned_object` does.
 
-    Reads of bytes that are ``held``, from an offset on, make no request.
+    ``held`` has bytes of the object, each from an offset. Reading them makes no request.
     """
     try:
         found = _stored_at(path)

@@ -347,9 +347,9 @@ class S3Writer(ObjectWriter):
         self._make_visible(put, may_be_ours=not self._must_be_new)
 
     def _make_visible(self, request: Callable[..., Any], *, may_be_ours: bool) -> None:
-        """Send the request that shows the object, again while the store leaves it undecided.
+        """Send the request that makes the object visible. Repeat it while its result is unknown.
 
-        Raises UnfinishedWriteError if it stays undecided: then the object may still appear.
+        Raises UnfinishedWriteError if the result stays unknown: then the object may still appear.
         """
         for pause in (*_PAUSES, None):
             try:

@@ -123,10 +123,11 @@ class StagedFile:
             self.publish()
 
     def publish_if_absent(self, *, is_durable: bool = True) -> None:
-        """Like :meth:`publish_new`, but raises an OSError on file systems without hard links.
+        """Give the file a free name, as :meth:`publish_new` does, on file systems with hard links.
 
-        On such file systems, two writers could both believe that they created the file.  Unless
-        ``is_durable``, the name alone is not: the caller syncs the folder later.
+        On others it raises an OSError, because two writers could both believe that they created
+        the file. Unless ``is_durable``, the new name is not durable until the caller syncs the
+        folder.
         """
         try:
             # Unlike a rename, a link takes no other file's place.
@@ -187,7 +188,7 @@ class StagedFile:
                 ) from exc
 
     def _exchange_back(self) -> None:
-        """Exchange the two names again: the file of another program gets its name back."""
+        """Undo an exchange with a file of another program, which gets its name back."""
         # From here on only our own file may be removed.
         self._named = False
         with contextlib.suppress(FileNotFoundError):
@@ -222,7 +223,10 @@ class StagedFile:
         self.folder.give_name(self.fd, self.name, known_as=self._temporary if self._named else None)
 
     def _take(self, name: str, step: Callable[[], None]) -> None:
-        """Run a step that gives the file a name."""
+        """Run a step that gives the file a name.
+
+        An error is ignored if the file has the name nevertheless.
+        """
         try:
             step()
         except OSError as exc:

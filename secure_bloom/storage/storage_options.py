@@ -147,7 +147,7 @@ def _not_shared(what: str) -> PolicyError:
 
 @contextmanager
 def granted(paths: Paths, options: Mapping[str, object] | None) -> Iterator[None]:
-    """Access the objects at ``paths`` by ``options`` inside the block."""
+    """Apply ``options`` to the objects at ``paths`` inside the block."""
     grant = storage_grant(paths, options)
     try:
         yield

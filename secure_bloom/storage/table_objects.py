@@ -36,7 +36,7 @@ def table_path(given: object) -> str | None:
 
 
 def name_in_catalog(given: object) -> str | None:
-    """Return how a verb that commits names a table of pyiceberg, or None for another object."""
+    """Return the name of a pyiceberg table for verbs that commit, or None for another object."""
     if not _is(given, "pyiceberg", "Table"):
         return None
     table: Any = given

@@ -61,14 +61,14 @@ _FPP: Final = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnWords:
-    """What the index has of a column. Without ``is_whole`` the memory was too small for all words.
+    """What the index has of a column. Without ``is_whole``, not all of its words fit into memory.
 
-    ``values`` counts distinct values that are long enough, ``left_out`` those of them that are not
-    searched for, because numbers or dates are so dense that other columns have them by chance.
-    With ``is_estimated`` the column does not fit into memory: its words were asked of a filter, and
-    both counts are estimates.
-    With ``as_written`` the index has values that files have as they are written, and ``values``
-    counts the rows of the column.  ``not_searched`` says why no value is searched for, or is None.
+    ``values`` counts the distinct values that are long enough. ``left_out`` counts those of them
+    that are not searched for, because numbers or dates are so dense that other columns have them
+    by chance. With ``is_estimated`` the words were kept in a Bloom filter, because the column
+    does not fit into memory, and both counts are estimates. With ``as_written`` the index has
+    only values that the files have exactly as written, and ``values`` counts the rows of the
+    column. ``not_searched`` says why no value is searched for, or is None.
     """
 
     name: str
@@ -121,7 +121,10 @@ def taken_words(subject: SearchedColumn, most: int) -> TakenWords:
 def sampled_words(
     subject: SearchedColumn, most: int, insert: Callable[[Entries], object]
 ) -> TakenWords:
-    """Read all words of a column and hand their hashes over. Return a sample, for the counts."""
+    """Read all words of a column, and give their hashes to ``insert``. Return a sample of them.
+
+    The counts are estimated from the sample.
+    """
     reading, gathered = _Reading(subject), _Gathered(0)
     halvings = max(most // _SAMPLED, 1).bit_length() - 1
     last = np.uint64((1 << 64 >> halvings) - 1)
@@ -134,7 +137,7 @@ def sampled_words(
 
 
 def words_among(subject: SearchedColumn, sample: TakenWords, hashes: Entries) -> TakenWords:
-    """Read a column again, and return its words with one of some hashes, which are in order."""
+    """Read a column again, and return its words whose hash is in a sorted array of hashes."""
     wanted, gathered = WantedHashes(hashes), _Gathered(len(hashes))
     for entries in _Reading(subject).entries():
         gathered.add(entries[wanted.places(entries & MASK)])
@@ -143,7 +146,7 @@ def words_among(subject: SearchedColumn, sample: TakenWords, hashes: Entries) ->
 
 
 class WantedHashes:
-    """Some hashes, in ascending order, that many others are looked up among."""
+    """A sorted set of hashes, made for looking many other hashes up in it."""
 
     def __init__(self, hashes: Entries) -> None:
         self._hashes = hashes
@@ -151,13 +154,13 @@ class WantedHashes:
         self._filter.insert_hashes(hashes)
 
     def places(self, found: Entries) -> NDArray[np.intp]:
-        """Return the places of those that are wanted."""
+        """Return the positions of the hashes in ``found`` that are in the set."""
         at = np.flatnonzero(self._filter.check_hashes(found))
         return at[np.isin(found[at], self._hashes)]
 
 
 class _Gathered:
-    """Collects entries. Of equal words, which are one, a value is kept."""
+    """Collects entries. Entries of the same word become one, which is a value if one of them is."""
 
     def __init__(self, most: int) -> None:
         self._room = max(2 * most, _GATHERED)
@@ -221,7 +224,7 @@ class _Numbers:
         self._moments.add(moments.to_numpy())
 
     def are_moments_dense(self) -> bool:
-        """Whether any column of dates or times of these years would have many of them."""
+        """Whether any column of dates or times in these years would have many of them."""
         found = self._moments.found()
         if len(found) < 2:
             return self._rows > 1
@@ -237,7 +240,7 @@ class _Numbers:
         self.bounds[length] = min(low, known[0]), max(high, known[1])
 
     def count(self, info: NDArray[np.uint8], times: int) -> None:
-        """Count the numbers of each length among words, of which each is one of ``times``."""
+        """Count the numbers of each length among words, each of which occurs ``times`` times."""
         for digits in self.bounds:
             found = int(_numbers_of(info, digits).sum())
             self.counts[digits] = max(found * times, self._rows)

@@ -2,7 +2,8 @@
 
     for inner in decoded(text, digests.append): ...   texts and files that the text holds, encoded
 
-A digest looks like any other encoded word. It is reported where its length is that of one.
+A digest looks like any other encoded word. A word that has the length of a digest is reported as
+a possible digest.
 """
 
 from __future__ import annotations
@@ -117,8 +118,9 @@ def byte_order(head: bytes) -> str | None:
 def _around(text: bytes, pattern: re.Pattern[bytes]) -> bytes:
     """Return the parts of a text that have escapes, each with the bytes around it.
 
-    Decoding changes nothing else, and the text was searched.  Bytes of any kind have some escapes
-    by chance: decoded whole, they would be searched once for each order of the encodings.
+    The rest of the text is not decoded, because decoding would not change it. Bytes of any kind
+    have some escapes by chance. If they were decoded whole, they would be searched once for each
+    order of the encodings.
     """
     escapes: list[tuple[int, int]] = []
     match = pattern.search(text)

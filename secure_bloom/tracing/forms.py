@@ -86,9 +86,9 @@ def _bytes_of(array: pa.Array) -> pa.Array:
 
 
 def other_notations(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Yield texts of values, as of :func:`plain_texts`, and as many in another notation.
+    """Yield the texts of :func:`plain_texts`, and for each batch as many texts in another notation.
 
-    An empty text is no notation of its value.
+    A text is empty if its value has no other notation.
     """
     for leaf in _leaves(array):
         for is_of, further in _FURTHER:

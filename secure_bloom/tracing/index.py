@@ -1,12 +1,12 @@
-"""One index of the words of all columns: a filter that a text's words are asked, then their hashes.
+"""One index of the words of all columns: words of a text are looked up in a filter, then by hash.
 
-The filter lets one word in 10,000 pass that no value has.  What passes is looked up among the
-64-bit hashes of the values, so that no chance is left worth a second reading; what is reported is
-then compared with the values themselves (:mod:`.search`).
+The filter lets one word in 10,000 pass that no value has. Words that pass are looked up among the
+64-bit hashes of the values, after which hardly a word is left that matches by chance. What is
+reported is then compared with the values themselves (:mod:`.search`).
 
-A column may have more words than fit into memory.  Then all its words are put into a filter alone,
-the files are searched for words that pass it, the values are read again, and the index has those
-words that values have (:meth:`WordIndex.narrowed`).
+A column may have more words than fit into memory. Then all its words are put into a filter alone.
+The files are searched for words that pass it, and the values are read again. The index gets those
+of the words that values have (:meth:`WordIndex.narrowed`).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _INSERTED: Final = 1 << 20
 class WordIndex:
     """The words of all columns. Threads may share it.
 
-    ``entries`` are in ascending order: the hash of a word, with its kind in the lowest byte, and
-    whether it is a value.
-    ``owners`` has the column of each, and ``most`` is how many words of a column fit into memory.
+    ``entries`` are in ascending order: the hash of a word, and in the lowest byte its kind and
+    whether it is a value. ``owners`` has the column of each entry. ``most`` is the number of
+    words of a column that fit into memory.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class WordIndex:
         return cls(subjects, [taken_words(subject, most) for subject in subjects], most)
 
     def narrowed(self, search: Callable[[WordIndex], object]) -> WordIndex:
-        """Return an index of all words that the files have, if the columns do not fit into memory.
+        """Return an index of the words that the files have, if the columns do not fit into memory.
 
-        ``search`` has to search the files for the words of an index.  This one is empty afterwards,
-        but can be narrowed for other files.
+        ``search`` is called to search the files for the words of an index. This index is empty
+        afterwards, but can be narrowed for other files.
         """
         if all(it.is_whole for it in self.columns):
             return self

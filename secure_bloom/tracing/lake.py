@@ -66,8 +66,8 @@ def search_files(
 ) -> TraceReport:
     """Search files for words of an index, and confirm what was found.
 
-    ``keys`` open Parquet files that are encrypted.  Of columns that do not fit into memory the
-    words of the files are asked first, so that the files are read twice.
+    ``keys`` open Parquet files that are encrypted. If columns do not fit into memory, the files
+    are read twice: first for the words in them, then for the search.
     """
     index = index.narrowed(partial(search_files, found, jobs=jobs, keys=keys))
     traces: list[FileTrace] = []
@@ -171,7 +171,7 @@ def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
 
 
 def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
-    """Yield what is found if all parts count as one: an archive may have many small files."""
+    """Yield what is found if all parts are taken as one: an archive may have many small files."""
     if len(trace.parts) < 2:
         return
     import numpy as np

@@ -63,7 +63,7 @@ def decompressed(
 ) -> Iterator[bytes]:
     """Yield the content of a packed file. Raises UnreadError for what cannot be unpacked.
 
-    ``left`` gets the number of bytes that were read from ``file`` and are no packed data.
+    ``left`` gets the number of bytes that were read from ``file`` and are not packed data.
     """
 
     def counted(pieces: _Unpacking) -> Iterator[bytes]:

@@ -16,11 +16,11 @@ from secure_bloom.tracing.verdicts import Meaning
 class Occurrence:
     """Words of a column in a part of a file.
 
-    ``place`` is the part, or "" for the file itself.  ``passed`` counts distinct words that the
-    column has by their hashes, one at each place of a text.  Of these ``compared`` were looked up
-    among the values, and ``confirmed`` were found there.  ``share`` is the share of the column's
-    words that passed.
-    ``verdict`` is "values" for a finding and "mention" for less.
+    ``place`` is the part, or "" for the file itself. ``passed`` counts the distinct words whose
+    hash is that of a word of the column; of overlapping words one is counted. ``compared`` of
+    them were compared with the values, and ``confirmed`` were equal to one. ``share`` is
+    ``passed`` as a share of the column's words. ``verdict`` is "values" for a finding, and
+    "mention" for too few words for a finding.
     """
 
     column: str
@@ -42,7 +42,7 @@ class UnreadPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedFile:
-    """A file, and what was found in it. ``asked`` counts the words that a filter was asked.
+    """A file, and what was found in it. ``asked`` counts the words that were looked up in a filter.
 
     In ``path`` a number replaces each part that holds a value of a column.
     """

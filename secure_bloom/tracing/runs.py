@@ -2,7 +2,8 @@
 
     for inner in in_runs(text, digests.append): ...   texts and files that runs hold
 
-A digest looks like any other run. It is reported where its length is that of one.
+A digest looks like any other run. A run that has the length of a digest is reported as a possible
+digest.
 """
 
 from __future__ import annotations

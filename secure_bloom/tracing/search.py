@@ -1,9 +1,9 @@
-"""Ask all words of a file whether a column has them, then compare those that pass with the values.
+"""Look up all words of a file in an index, then compare those that it has with the values.
 
-The first step reads each file once and keeps of each part which entries of the index its words hit,
-and some of the words.  The second step reads the values of the columns concerned once more, for all
-files together: what is reported was found equal to a value, but for case, marks and white space, or
-to a digest of one.
+The first step reads each file once. For each part it keeps the entries of the index that words
+hit, and some of the words. The second step reads the values of the columns concerned once more,
+for all files together. What is reported was equal to a value (except for case, marks and white
+space), or to a digest of one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ _LEAST_HASH: Final = 1 << 48
 class PartTrace:
     """What a part of a file has: entries of the index, some words, and possible digests.
 
-    ``confirmed`` has for each column how many of the kept words were compared, and were equal.
+    ``confirmed`` has, for each column, how many of the kept words were compared, and how many
+    were equal.
     """
 
     place: str
@@ -256,9 +257,10 @@ class _Scan:
             self._take_file(inner, seen, depth, missed=not is_same and is_marked(inner, least=4))
 
     def _take_file(self, content: bytes, seen: _Seen, depth: int, *, missed: bool) -> None:
-        """Search a file that was encoded in a text. What is found counts for the part around it.
+        """Search a file that is encoded in a text. What is found counts for the text's part.
 
-        With ``missed`` what is not read is listed: short marks are other bytes by chance.
+        With ``missed``, parts that were not read are listed. They are not listed for files that
+        only a short mark announced, because other bytes have short marks by chance.
         """
         opened = Opened.of(len(content))
         parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=DEEPEST - 2)
@@ -412,11 +414,11 @@ class _Seen:
 def _one_at_each_place(
     hits: NDArray[np.int64], are_values: NDArray[np.bool_], text: NDArray[np.uint8]
 ) -> NDArray[np.bool_]:
-    """Return a mask of the hits of one column that count: of those that overlap, one.
+    """Return a mask of the hits of one column that count: one of several that overlap.
 
-    ``12345678901.0`` is a number as it is, and the same number as a decimal, and of two dates on
-    lines the end of one and the start of the next may read as a third.  So a word inside a cell or
-    a line is preferred, then the longest, then a value as it is.
+    ``12345678901.0`` is a number as it is, and the same number as a decimal. The end of one date
+    and the start of the next line's may read as a third date. So a word inside a cell or a line
+    is preferred, then the longest, then a value as it is.
     """
     starts, ends = hits[:, 1], hits[:, 1] + hits[:, 2]
     order = np.argsort(starts, kind="stable")
@@ -452,8 +454,8 @@ _ENDS_CELL: Final = np.isin(np.arange(256), list(b"\r\n\t,;|\"'<>"))
 def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
     """Compare the kept words and digests of all files with the values of their columns.
 
-    Where the filters of a column's row groups rule most of them out, the others alone are read.
-    Digests, and words that are written in another way than the value, need all values.
+    If filters rule most row groups of a column out, only the others are read. Digests, and words
+    in another notation than the value, need all values.
     """
     parts = [part for trace in traces for part in trace.parts]
     wanted_digests = {digest for part in parts for digest in part.digests}
@@ -517,7 +519,7 @@ def _confirm_words(part: PartTrace, owner: int, words: set[bytes], most: int) ->
 
 
 class _Links:
-    """The values of which some words, by their hashes, are other notations."""
+    """The values that some words, known by their hashes, write in another notation."""
 
     def __init__(self, notations: Entries) -> None:
         self._wanted = WantedHashes(notations) if len(notations) else None
@@ -531,9 +533,9 @@ class _Links:
             self._pairs.append((hashes[at], values[at]))
 
     def values_of(self, hashes: Entries, present: Entries) -> Entries:
-        """Return the hash of the value of each word: its own if it is no other notation.
+        """Return the hash of the value that each word means: its own if it is no other notation.
 
-        ``05.06.1990`` may be two dates. The one counts that is among those ``present``, if one is.
+        ``05.06.1990`` may be two dates. If one of them is among ``present``, it counts.
         """
         notations, values = map(np.concatenate, zip((hashes, hashes), *self._pairs, strict=True))
         order = np.lexsort((np.isin(values, present), notations))
@@ -555,7 +557,7 @@ def _own(part: PartTrace, owner: int, index: WordIndex) -> NDArray[np.intp]:
 
 
 def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIndex) -> None:
-    """Leave one word of each value that a part has in several notations."""
+    """Leave one word of each value if a part has the value in several notations."""
     own = _own(part, owner, index)
     is_value = index.are_values(own)
     hashes = index.entries[own] & MASK

@@ -89,7 +89,7 @@ _FORMATS: Final[dict[bytes, Callable[[BinaryIO, Budget], Columns]]] = {
 class Part:
     """A part of a file: its place, and bytes in pieces, arrays of one column, or ``texts``.
 
-    Each of the texts counts for itself: however many there are, one that has a value is found.
+    Each text is judged by itself: among any number of texts, a single one with a value is found.
     """
 
     place: str
@@ -252,9 +252,9 @@ def _unpacked(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int)
 def _rest(
     file: BinaryIO, start: int, opened: Opened, place: str, depth: int, end: int | None = None
 ) -> Iterator[Part]:
-    """Yield the parts that can be opened in a part of a file.
+    """Yield the parts that can be opened inside a part of a file.
 
-    Its stored bytes were searched before.
+    The stored bytes of the part were searched before.
     """
     end = _size(file) if end is None else end
     if start >= end:
@@ -521,7 +521,7 @@ class _Members:
 
 
 class _Member:
-    """A member, of which py7zr reads nothing but the targets of links, which are names."""
+    """A member of a 7z archive, which py7zr writes. py7zr reads back only targets of links."""
 
     def __init__(self, emit: SectionWriter) -> None:
         self._emit, self._size = emit, 0
@@ -658,7 +658,7 @@ _MOST_TRIED: Final = 16 << 20
 
 
 class _InnerFiles:
-    """Opens what begins inside a file."""
+    """Opens files that begin inside another file."""
 
     def __init__(self, file: BinaryIO, opened: Opened, place: str, depth: int) -> None:
         self._file, self._opened, self._place, self._depth = file, opened, place, depth
@@ -667,7 +667,7 @@ class _InnerFiles:
         self._starts = {"Parquet": 0, "Arrow": 0}
 
     def parts(self, kind: str, start: int) -> Iterator[Part]:
-        """Yield the parts of what begins, or ends, at a mark."""
+        """Yield the parts of a file that begins or ends at a mark."""
         # Programs and numbers have such bytes often.
         if kind == "Arrow stream" and not _begins_stream(self._file, start):
             return

@@ -40,8 +40,8 @@ Where = list[tuple[str, str, list[object]]] | None
 class Texts(NamedTuple):
     """Texts of values: the dates and times among them, and whether each is a value of its own.
 
-    With ``are_days`` all of the ``moments`` are dates.  Of texts in another notation ``of`` has the
-    value of each, as a text.
+    With ``are_days`` all of the ``moments`` are dates. For texts in another notation, ``of`` has
+    the usual text of the value of each.
     """
 
     texts: pa.Array
@@ -53,11 +53,12 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchedColumn:
-    """A column. ``values`` reads its values and can be called again; ``parts`` count as values.
+    """A column to search for. ``values`` reads its values and can be called again.
 
-    ``lookup`` asks the filters of the row groups for some texts, as they are written, and reads the
-    row groups that may have one.  It returns None where they have most of the rows, and for columns
-    of other types.  No repr shows a value, because none is kept here.
+    ``parts`` names parts of values that count as values. ``lookup`` looks texts up, exactly as
+    written, in the filters of the row groups, and reads the row groups that may have one. It
+    returns None if these have most of the rows, and for columns of other types. No repr shows a
+    value, because none is kept here.
     """
 
     name: str
@@ -101,10 +102,10 @@ def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> Sea
 
 
 def written_subject(table: Table, column: str, texts: Sequence[bytes]) -> SearchedColumn | None:
-    """Return the subject of those values of a column that are written as some texts.
+    """Return the subject of those values of a column that are written exactly as some texts.
 
-    The filters of the table are asked, and only the row groups that may have one are read.  Returns
-    None for a column of a type whose values cannot be read from texts.
+    Only row groups whose filters may have one of the texts are read. Returns None for a column of
+    a type whose values cannot be read from texts.
     """
     opened = _TableColumn.of(table, column)
     where = opened.where(texts)

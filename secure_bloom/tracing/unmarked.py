@@ -1,11 +1,12 @@
-"""Packed data that no first bytes show: codecs that are tried, and bytes as even as packed ones.
+"""Recognize packed data that does not begin with the mark of its format.
 
     for kind in without_mark(head, size): ...   codecs that may have packed a file
     evenness.take(piece)                        counts the windows of a file that look packed
     evenness.is_packed                          whether a file that nothing opened may hide texts
 
-Texts, numbers and machine code use some bytes often.  Packed and encrypted data use all 256 about
-equally: two bytes of a window are equal as rarely as chance has it.
+Some codecs write no mark, so they are tried. Other packed or encrypted data is recognized by its
+statistics: it uses all 256 bytes about equally, while texts, numbers and machine code use some
+bytes often. So two bytes of a window of packed data are equal no more often than by chance.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from secure_bloom.tracing.column_words import COMMON, DISTINCTIVE, EXAMPLE, RARE
 
 
 class Meaning(enum.StrEnum):
-    """What words of a column in a part of a file mean."""
+    """The conclusion from words of a column in a part of a file."""
 
     VALUES = "values"
     MENTION = "mention"

@@ -1,11 +1,12 @@
-"""The words of files as they are written there, for the filters of a table to be asked.
+"""Collect the words of files exactly as written, to look them up in the filters of a table.
 
-    words = written_words(found, jobs=2)    None if there are too many to ask filters
+    words = written_words(found, jobs=2)    None if there are too many for filters
 
-A filter in a Parquet file has values as they are written.  So a word is a part of a text between
-white space, quotes, commas or brackets, in one that is decoded from it, or in either backwards.
-Files are opened and decoded as in a whole search (:mod:`.search`).  What needs the
-values is not found by that: other capitals, marks and notations, parts, and digests.
+A Bloom filter in a Parquet file has values as they are written. So a word is a part of a text
+between white space, quotes, commas or brackets. Decoded texts are included, and words are also
+read backwards. Files are opened and decoded as in a whole search (:mod:`.search`). What can be
+found only by reading the values is not found: other capitals, marks and notations, parts, and
+digests.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def written_words(
 
 
 class _Written(WordIndex):
-    """An index without entries. It collects the words that it is asked for."""
+    """Collects words in the place of an index: it has no entries, and keeps each word looked up."""
 
     def __init__(self) -> None:
         super().__init__((), ())

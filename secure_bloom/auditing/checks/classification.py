@@ -72,9 +72,9 @@ def _sample(chunk: ChunkSubject) -> list[str]:
 def check_partitions_classified(
     paths: Iterable[str], columns: Collection[str], policy: KeyPolicy
 ) -> Iterator[Finding]:
-    """Check that each column that partitions a table has a rule: its values are names of folders.
+    """Check that a rule names each partition column, because names of folders show its values.
 
-    ``columns`` are those that logs of tables name.
+    ``columns`` are the partition columns that table logs name. Those of ``paths`` are added.
     """
     folders = {part for path in paths for part in path.split("/")[:-1] if "=" in part}
     names = {unquote(folder.partition("=")[0]) for folder in folders}

@@ -1,9 +1,9 @@
 """Find what structures in clear hold that the format does not need, and list all texts in them.
 
-The structures are the footer, what precedes an encrypted one, key material, and of columns in clear
-the headers of filters and pages, and the page indexes.  Fields that the format does not have are a
-finding whatever they hold.  With ``check_values`` all texts are searched for values of sensitive
-columns, see :mod:`.traced_values`.
+The structures are the footer, the structure before an encrypted footer, and key material. For
+columns in clear, the headers of filters and pages and the page indexes are included. Fields that
+the format does not have are a finding whatever they hold. With ``check_values`` all texts are
+searched for values of sensitive columns, see :mod:`.traced_values`.
 """
 
 from __future__ import annotations

@@ -64,7 +64,11 @@ class Content(enum.Enum):
 
 
 def content_of(file: InputFile, keys: Collection[bytes] = ()) -> Content:
-    """Return the kind of a file. ``keys`` are the forms of master keys to look for."""
+    """Return the kind of a file.
+
+    ``keys`` are master keys as :func:`forms_of` spells them: a file that has one of them is a
+    file of keys.
+    """
     if _ends_with_footer(file):
         return Content.FOOTER
     head = file.read_at(0, min(file.size, _SEARCHED))

@@ -160,10 +160,10 @@ AuditFile = Callable[[str, Callable[[str], InputFile]], FileAudit]
 class CopySearch:
     """The files that were ``listed``, the tables, and what to do with other files.
 
-    ``keys`` are the forms of master keys to look for, ``words`` those of sensitive columns, and
-    ``refused`` the folders of tables whose log is not read.  ``partitions`` collects the folders
-    named by values that the search meets, ``traced`` what files have of ``words``, and ``names``
-    their paths.
+    ``keys`` are the spellings of master keys to look for, ``words`` the index of the values of
+    sensitive columns, and ``refused`` the folders of tables whose log is not read. The search
+    fills three fields: ``partitions`` gets the folders named by values, ``traced`` the values
+    that files hold, and ``names`` the paths of these files.
     """
 
     listed: Collection[str]

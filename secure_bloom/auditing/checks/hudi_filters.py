@@ -8,7 +8,10 @@ from secure_bloom.auditing.rules.leak_rules import HUDI_FILTER_PRESENT, HUDI_KEY
 
 
 def check_hudi_filter(subject: FooterSubject) -> Findings:
-    """Yield a note if readers of the footer can ask for record keys, unless it is a finding."""
+    """Yield a note if anyone who reads the footer can test for record keys in Hudi's filter.
+
+    Nothing is yielded if :func:`check_hudi` reports the filter as a finding.
+    """
     if shown_record_keys(texts_of(subject.footer)) is None:
         return
     if any(finding.id == HUDI_KEYS_IN_CLEAR.id for finding in check_hudi(subject)):

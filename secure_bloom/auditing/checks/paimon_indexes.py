@@ -1,7 +1,7 @@
 """Check that the filters of a Paimon index of a data file hold values of their columns alone.
 
-An index is in clear.  Values of a sensitive column in the filter of another one would be for
-everybody to ask.
+An index is in clear. If values of a sensitive column were in the filter of another column, anyone
+could test for them.
 """
 
 from __future__ import annotations

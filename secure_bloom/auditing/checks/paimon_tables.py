@@ -30,10 +30,11 @@ _HASHES = "HASH"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownInManifests:
-    """What all manifests of a table show of its columns, also those of old snapshots.
+    """What all manifests of a table show of its columns, those of old snapshots included.
 
-    ``live`` and ``old`` have the number of files with bounds, by the names of columns.  ``indexed``
-    has all names of each column of which a manifest has an index, or names an index file.
+    ``live`` and ``old`` map the name of a column to the number of files with bounds for it.
+    ``indexed`` has all names of each column for which a manifest has an index or names an index
+    file.
     """
 
     live: Mapping[str, int]
@@ -176,10 +177,10 @@ def check_manifest_indexes(
 
 
 def check_indexes(file: PaimonFile, names: OtherNames, policy: KeyPolicy) -> Iterator[Finding]:
-    """Yield a finding for each sensitive column of the index files of a data file.
+    """Yield a finding for each column in a file's indexes that is sensitive under another name.
 
-    They are found with the folders, by the names in them.  Here a column counts that had another
-    name when the file was written.
+    The check of folders finds columns that are sensitive under the name in the index itself. This
+    check looks at the other names that the column has in the table's schemas.
     """
     for name in file.index_names:
         path = sibling(file.path, name)

@@ -145,7 +145,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSubject:
-    """A file whose end was read. ``keys`` may hold no key."""
+    """A file whose tail, the part with the footer, has been read. ``keys`` may be empty."""
 
     file: InputFile
     tail: Tail

@@ -67,9 +67,10 @@ _NAMES = "names of files or folders hold values of the column"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedValues:
-    """What one file has: by the place of each part, the text of its finding, and its column.
+    """The words of sensitive columns that one file may hold. They are still to be confirmed.
 
-    ``footer_key`` is the key under which the footer is encrypted: whoever has it may read columns
+    ``texts`` has, for the place of each part of the file, the text of its finding and its column.
+    ``footer_key`` is the key under which the footer is encrypted. Whoever has it may read columns
     under the same key, so their values in the footer's texts are no finding.
     """
 

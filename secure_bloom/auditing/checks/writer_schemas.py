@@ -53,7 +53,7 @@ def has_attributes(texts: Mapping[str, str]) -> bool:
 
 
 def texts_inside(text: bytes) -> list[bytes]:
-    """Return the texts of which a schema of Arrow or a JSON consists. Of any other text: none."""
+    """Return the texts in a schema of Arrow or a JSON document, or nothing for any other text."""
     if len(text) > _MOST_TEXT:
         return []
     if text[:1] in (b"{", b"["):

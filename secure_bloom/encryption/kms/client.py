@@ -231,10 +231,11 @@ class KeySpelling(Protocol):
 
 
 class NamedKeys:
-    """Another KMS client, asked only for the master keys ``names``.
+    """A KMS client that asks another client, but only for the master keys ``names``.
 
     It has the optional methods (:class:`~.client.KeyInventory` and others) that the other client
-    has.  Each method raises KeyNotNamedError for any other key. ``way_out`` is the end of its hint.
+    has. Each method raises KeyNotNamedError for a key that is not in ``names``. ``way_out`` is
+    the end of the error's hint.
     """
 
     def __init__(self, kms: KmsClient, names: Collection[str], *, way_out: str) -> None:

@@ -1,6 +1,6 @@
-"""Keys given by the caller: a JSON file of keys, which is a KMS client too, or data keys as bytes.
+"""Keys that the caller gives: a keyring (a JSON file of keys that acts as a KMS), or data keys.
 
-The wrapped form is that of the local KMSs of parquet-java and pyarrow: base64(nonce | ciphertext |
+A keyring wraps keys as the local KMSs of parquet-java and pyarrow do: base64(nonce | ciphertext |
 tag), AES-GCM under the master key, with the UTF-8 text of the master key id as AAD.
 """
 

@@ -114,9 +114,10 @@ def read_entry(footer: Footer) -> RecordKeyEntry | None:
 def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
     """Return the footer's entries about the keys in ``column``, or None.
 
-    Entries of another or an unnamed column are not returned, because they rule nothing out.  Nor is
-    an entry of Hudi's own key column that is empty in a file with rows, or whose column may have
-    nulls: a table may leave the column null, and then the rows have keys that the filter lacks.
+    Entries of another column, or of a column that is not named, rule nothing out and are not
+    returned. An entry of Hudi's own key column is not returned either if it is empty in a file
+    with rows, or if the column may have nulls: a table may leave the column null, and then its
+    rows have keys that the filter lacks.
     """
     entry = read_entry(footer)
     if entry is None or entry.column != column:

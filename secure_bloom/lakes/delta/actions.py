@@ -82,7 +82,7 @@ def count(fields: Mapping[str, Any], name: str) -> int:
 
 
 def optional_count(fields: Mapping[str, Any], name: str) -> int | None:
-    """Like :func:`count`, but return None for a missing field or null."""
+    """Return a whole number as :func:`count` does, or None for a missing field or null."""
     return None if fields.get(name) is None else count(fields, name)
 
 

@@ -1,7 +1,8 @@
 """The times of a Delta table's commits, and the last version until a time.
 
-With in-commit timestamps the commit says so itself; else its file's time of writing counts, made to
-grow from version to version as the protocol's readers do.
+With in-commit timestamps each commit contains its time. Otherwise the modification time of its
+file is used. If it is not later than that of the version before, it is raised, as readers do by
+the protocol.
 """
 
 from __future__ import annotations

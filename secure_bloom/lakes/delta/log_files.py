@@ -115,9 +115,10 @@ def segment(files: LogFiles, version: int | None) -> LogSegment:
 
 
 def _step(files: LogFiles, wanted: int, last: int) -> tuple[int, str]:
-    """Return the longest file of actions that starts at a version, and its last version.
+    """Return the last version that one file of actions covers, and the longest such file's name.
 
-    The last commit is always read itself, because compacted files lack its time.
+    The file begins at the version ``wanted``. The last commit is always read from its own file,
+    because compacted files lack its time.
     """
     runs = [run for run in files.compacted.get(wanted, ()) if wanted < run[0] < last]
     if runs:

@@ -20,7 +20,7 @@ _DEEPEST = 100
 
 
 def column_names(metadata: TableMetadata) -> ColumnMapping | None:
-    """Return the mapping of the table's names to its files', or None without column mapping."""
+    """Return the mapping from the table's names to its files', or None without column mapping."""
     return None if metadata.column_mapping_mode == "none" else all_columns(metadata)
 
 

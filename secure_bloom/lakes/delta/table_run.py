@@ -88,7 +88,7 @@ class TableRun:
 
     @property
     def grant(self) -> None:
-        """Return None: files are opened by the environment's rights."""
+        """Return None: files are opened with the credentials of the environment."""
         return
 
     @property

@@ -62,7 +62,7 @@ class WritableDelta(WritableTable):
             self._check(name)
 
     def require(self, columns: Iterable[str]) -> None:
-        """Raise PolicyError for a column that the table lacks, if it maps names."""
+        """Raise PolicyError for a column that the table lacks, if the table uses column mapping."""
         for name in columns if self.opened_names is not None else ():
             self._check(name)
 

@@ -101,7 +101,7 @@ def is_denied(error: Exception) -> bool:
 
 
 def is_busy(error: Exception) -> bool:
-    """Return whether the database of a catalog gave up a write, in favour of another one."""
+    """Return whether the database of a catalog refused a write because of another write."""
     return _is_named(error, _BUSY)
 
 

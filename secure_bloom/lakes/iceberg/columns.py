@@ -50,13 +50,13 @@ class TableColumns:
         )
 
     def secret(self, is_secret: Callable[[Path], bool]) -> frozenset[int]:
-        """Return the ids of secret columns. Of a dropped column, each older name counts."""
+        """Return the ids of secret columns. For a dropped column, each older name counts."""
         found = {number for number, path in self.current.items() if is_secret(path)}
         old = {number for number, paths in self.dropped.items() if any(map(is_secret, paths))}
         return frozenset(found | old)
 
     def name(self, number: int) -> str:
-        """Return the dotted name of a column: the current one, or the last one of a dropped one."""
+        """Return the dotted name of a column, the last one if the column was dropped."""
         path = self.current.get(number) or [*self.dropped[number]][-1]
         return ".".join(path)
 

@@ -152,15 +152,16 @@ def _committed(attempts: _Attempts, base: Snapshot | None, changes: Changes) -> 
 class _Attempts:
     """The attempts at one commit.
 
-    A layer below the catalog may repeat a request whose first answer was lost.  Then any refusal
-    can be the answer to our own commit, which was made, or is still under way.  So no file of an
-    attempt is removed before the table was read again, and shows that the attempt fails whenever it
-    arrives: its requirements do not hold any more.  An attempt that may still arrive is
-    ``undecided``.  The next one has the same requirements, so the catalog takes one of them.
+    A layer below the catalog may repeat a request whose first answer was lost. Then a refusal may
+    answer the repeated request, while the first one has succeeded or is still under way. So no
+    file of an attempt is removed before the table, read again, no longer meets the attempt's
+    requirements: then the attempt fails whenever it arrives. An attempt that may still arrive is
+    ``undecided``. The next attempt has the same requirements, so the catalog accepts only one of
+    them.
 
-    A refusal (a right, a login, a request that is not valid) is looked at for some seconds, but
-    never believed: nobody knows how long the first request is under way.  Only a catalog that is a
-    database is believed, because nothing repeats its statements.
+    After a refusal (a right, a login, an invalid request) the table is read again for some
+    seconds. The refusal is not believed, because nobody knows how long the first request is under
+    way. Only a catalog that is a database is believed, because nothing repeats its statements.
     """
 
     table: CommitTable

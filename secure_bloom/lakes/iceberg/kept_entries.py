@@ -1,8 +1,8 @@
 """Keep entries of manifests in a sixth of the memory that pyiceberg takes for them.
 
-A run that commits keeps the entries of all files of a table.  Almost all of an entry are its
-numbers and bounds by column, which are looked at for few files.  So they are kept as bytes, from
-which they are made again each time, and what they take is known:
+A run that commits keeps the entries of all files of a table. Numbers and bounds by column make up
+almost all of an entry, and few files need them. So they are kept as bytes of a known size, and
+decoded again at each access:
 
     a map of numbers    its keys, its values: two arrays, of integers as small as they can be
     a map of bounds     its keys, the lengths of the bounds, all bounds one after the other

@@ -98,7 +98,7 @@ class DataPaths:
         self._known = frozenset(self._paths)
 
     def __contains__(self, path: object) -> bool:
-        """Return whether the path is one of these."""
+        """Return whether the path is among the paths."""
         return path in self._known
 
     def between(self, low: bytes | None, high: bytes | None) -> Sequence[str]:
@@ -113,7 +113,7 @@ class DataPaths:
 class Manifests:
     """The manifests of snapshots, and their entries. Each file is read once: none ever changes.
 
-    What is kept of all of them counts in one budget.
+    One memory budget covers everything that is kept of them.
     """
 
     io: Any
@@ -149,8 +149,8 @@ class Manifests:
     def live(self, snapshot: Any) -> dict[str, KeptEntry]:
         """Return the live data files of a snapshot, by their paths in the manifests.
 
-        Raises FormatError if two entries name one data file: its rows count twice, and those of a
-        new file would count once.
+        Raises FormatError if two entries name one data file. Readers then count its rows twice,
+        but would count the rows of its replacement once.
         """
         found: dict[str, KeptEntry] = {}
         for entry in self._data(snapshot):
@@ -176,9 +176,10 @@ class Manifests:
         ]
 
     def named_paths(self, deletes: KeptEntry, among: DataPaths) -> Collection[str]:
-        """Return the data files among these that a position delete file names.
+        """Return the data files in ``among`` that a position delete file names.
 
-        Returns all of them that its bounds leave if this is unknown.
+        If the file's content is not read, because it is no Parquet file, all data files between
+        its bounds are returned.
         """
         file = deletes.data_file
         only = only_path(file)

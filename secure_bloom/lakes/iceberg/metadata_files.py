@@ -268,8 +268,8 @@ def counted_by_block(files: Any) -> Any:
 def listed_manifests(snapshot: Any, files: FileIO) -> list[ManifestFile]:
     """Return the manifests of a snapshot.
 
-    Raises FormatError if the list names one twice: its files would count twice, and each time that
-    it is read costs a few bytes of the list.
+    Raises FormatError if the list names a manifest twice: its files would count twice, and a list
+    of a few bytes could have a manifest read any number of times.
     """
     found: list[ManifestFile] = list(snapshot.manifests(files))
     if len({it.manifest_path for it in found}) < len(found):

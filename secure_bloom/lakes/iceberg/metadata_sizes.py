@@ -1,10 +1,10 @@
-"""Say how many bytes a file of an Iceberg table's metadata takes when pyiceberg decodes it.
+"""Compute how many bytes a file of an Iceberg table's metadata takes when pyiceberg decodes it.
 
     metadata.json        JSON, maybe packed by gzip; each part becomes an object of pyiceberg
     manifest, list       Avro, in any codec; each record becomes an object of pyiceberg
 
-The number of a block's records and what its content takes unpacked are claims that cost nothing, so
-both are checked here, before pyiceberg decodes anything.
+A hostile file can claim any number of records, and any unpacked size, at no cost. So both are
+checked here, before pyiceberg decodes anything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WHAT = "a file of the table's metadata"
 
 
 def check_decoded_size(data: bytes, decoded: DecodedBytes) -> None:
-    """Add to ``decoded`` what a file of the metadata takes decoded.
+    """Add the decoded size of a metadata file to ``decoded``.
 
     Raises MemoryBudgetError beyond the budget, and FormatError for a damaged Avro file.
     """

@@ -73,9 +73,9 @@ UPDATED_METRICS: Final = "secure-bloom.updated-metrics"
 class Rewrite:
     """What the snapshots of a run do to data files.
 
-    ``properties`` are for the summaries.  ``secret`` are the ids of columns whose bounds leave the
-    manifests, and so do those of columns that are not ``known``, because no schema names them.
-    ``moves_pages`` is whether the pages of a new file are at other offsets.
+    ``properties`` go into the summaries. ``secret`` has the ids of the columns whose bounds are
+    removed from the manifests. Bounds of columns that are not ``known`` are removed too, because
+    no schema names them. ``moves_pages`` is whether the pages of a new file are at other offsets.
     """
 
     properties: Mapping[str, str]
@@ -127,7 +127,7 @@ class NewDataFile:
 class Changes:
     """The changes of one snapshot.
 
-    ``restated`` are data files that stay, and whose entries lose the bounds of secret columns.
+    ``restated`` are data files that stay, but whose entries lose the bounds of secret columns.
     """
 
     rewrite: Rewrite

@@ -285,10 +285,11 @@ def add_once(files: dict[str, _T], path: str, file: _T) -> None:
 
 
 def _locations(path: str, table: Any, live: Iterable[str]) -> Iterator[str]:
-    """Yield the folders of the table: the one above ``metadata``, and those that it names.
+    """Yield the folders of the table: the one above ``metadata``, and folders in the metadata.
 
-    A folder that the metadata name counts only if it is not a whole disk, and holds the metadata
-    file or a live data file: its owner chooses where others look for the table's files.
+    A folder that the metadata names counts only if it is not the root of a disk, and holds the
+    metadata file or a live data file: otherwise the table's owner could choose where others
+    search for files.
     """
     tree = tree_of(path)
     folder = tree.parents(path)[0]

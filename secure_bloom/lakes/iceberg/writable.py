@@ -72,7 +72,7 @@ class WritableIceberg(WritableTable):
         return run
 
     def _notes_on_partitions(self, filters: Collection[str]) -> Iterator[str]:
-        """Yield a note for each filter of a column whose one value a file shows in its metadata."""
+        """Yield a note for each filter of a partition column: metadata already rules files out."""
         for field in self._table.table.spec().fields:
             path = self._columns.current.get(field.source_id, ())
             if ".".join(path) in filters and str(field.transform) == "identity":

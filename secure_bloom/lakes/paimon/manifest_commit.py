@@ -1,13 +1,13 @@
 """Commit indexes to a Paimon table: a snapshot that lists them with the data files as they are.
 
-    manifest        the entries of the files, taken away, and the same entries with their index
+    manifest        deletes the entries of the files, and adds the same entries with their index
     manifest list   base: all manifests of the snapshot before; delta: the new manifest
     snapshot-N      JSON of kind COMPACT, created only if no other writer has created it
 
-A COMPACT snapshot has no new rows, so readers of streams pass over it.  Entries that are taken away
-come first: Paimon's expiry of snapshots keeps a data file that a later entry adds again.  If
-another writer was first, the run looks again at which entries are still live, and tries the next
-number.  Fields that are unknown here are carried along.
+A COMPACT snapshot has no new rows, so streaming readers skip it. Deleted entries come first: when
+Paimon expires snapshots, it keeps a data file that a later entry adds again. If another writer
+was first, the run checks again which entries are still live, and tries the next number. Unknown
+fields are copied.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class NewIndex:
         return {**self.entry.record, "_KIND": ADD, "_FILE": file}
 
     def taken(self) -> dict[str, Any]:
-        """Return the entry that takes the data file away as it was."""
+        """Return the entry that deletes the data file as it was."""
         return {**self.entry.record, "_KIND": DELETE}
 
 
@@ -256,7 +256,7 @@ def _fields(schema: Any) -> dict[str, Any]:
 
 
 def united(lists: Iterable[AvroFile]) -> Any:
-    """Return a schema that has the fields of all lists: that of the list with the most.
+    """Return the schema with the most fields, which must include the fields of all lists.
 
     Raises UnsupportedFeatureError if another list has fields that it lacks.
     """
@@ -272,7 +272,7 @@ def united(lists: Iterable[AvroFile]) -> Any:
 
 
 def _fitted(record: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with exactly these fields. One that it lacks is null."""
+    """Return a record with exactly these fields. A field that it lacks is null."""
     lacking = [
         name
         for name, kind in fields.items()

@@ -35,7 +35,7 @@ def is_named(path: str) -> bool:
 def table_folder(path: str) -> str:
     """Return the folder of a table: of a name in a warehouse, of a branch, or the folder itself.
 
-    Raises PolicyError for a name that is none, or a table or branch that is not there.
+    Raises PolicyError for an invalid name, or a table or branch that does not exist.
     """
     if not is_named(path):
         return _plain_folder(path)

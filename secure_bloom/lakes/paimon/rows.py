@@ -94,7 +94,7 @@ def present_fields(data: bytes) -> list[bool]:
 def bounds(
     rows: Sequence[Sequence[Value]], types: Sequence[AtomicType]
 ) -> tuple[bytes, bytes, list[int]]:
-    """Return the encoded rows of least and of greatest values, and each field's nulls."""
+    """Return a row of minima and a row of maxima, both encoded, and each field's null count."""
     least, greatest, nulls = [], [], []
     for column in zip(*rows, strict=True) if types else ():
         present = [value for value in column if value is not None]

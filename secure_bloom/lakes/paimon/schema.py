@@ -103,7 +103,10 @@ def read_schema(folder: str, number: int) -> PaimonSchema:
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """Return the object in a file of the table's metadata, of a version that is read here."""
+    """Return the object in a metadata file of the table, if its version is supported.
+
+    Raises UnsupportedFeatureError for another version.
+    """
     with located(path=path), open_input(path) as file:
         try:
             found = parsed_json(file.all_bytes(), "a file of the table's metadata")
@@ -121,7 +124,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def number_in(document: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    """Return a number that is not negative. Raises FormatError if it is none."""
+    """Return a number that is not negative. Raises FormatError for anything else."""
     found = document.get(name, default)
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 2**63:
         raise FormatError(f"{name} is not a number from 0 on")

@@ -3,8 +3,8 @@
     snapshot/snapshot-N    JSON: baseManifestList, deltaManifestList, indexManifest, schemaId
     manifest/...           Avro: a list names manifests, a manifest has entries of data files
 
-Entries follow each other: one of kind 0 adds a file, one of kind 1 takes away the entry that is
-the same in its partition, bucket, level, name, extra files, embedded index and external path.
+Entries are applied in order. Kind 0 adds a file. Kind 1 deletes the entry with the same
+partition, bucket, level, name, extra files, embedded index and external path.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PaimonEntry:
 
     @property
     def identity(self) -> Identity:
-        """The fields that must be equal in the entry that takes this entry away."""
+        """The fields that must be equal in the entry that deletes this entry."""
         file = self.file
         return (
             *self.place,
@@ -77,8 +77,9 @@ class PaimonEntry:
 class PaimonSnapshot:
     """A snapshot: its document, the manifests that its lists name, and its live entries.
 
-    ``lists`` are the base list and the delta list.  ``taken`` are all entries that some manifest
-    takes away: an entry that is the same again may be lost in readers that do not mind the order.
+    ``lists`` are the base list and the delta list. ``taken`` has all entries that some manifest
+    deletes. A new entry must not equal one of them: readers that ignore the order of entries
+    might lose it.
     """
 
     id: int
@@ -169,7 +170,7 @@ def every_index_entry(folder: str) -> Iterator[dict[str, Any]]:
 
 
 def _manifests(folder: str, wanted: re.Pattern[str]) -> Iterator[AvroFile]:
-    """Yield the files in the folder of manifests whose names begin as ``wanted`` says."""
+    """Yield the files in the folder of manifests whose names begin with ``wanted``."""
     manifests, room = join(root_of(folder), MANIFEST_FOLDER), decoding_room()
     for name in sorted(tree_of(folder).level(manifests, sys.maxsize)[1] or ()):
         if wanted.match(name):

@@ -203,7 +203,7 @@ class Footer:
         return self.keys.trust.explained(error, [leaf.path for leaf in self.leaves])
 
     def chunk_to_read(self, row_group: int, column: int) -> Chunk:
-        """Like :meth:`chunk`, with the path in errors; the chunk is kept.
+        """Return the chunk that :meth:`chunk` returns, and keep it. Its errors have the path.
 
         Raises FormatError if the chunk does not have the rows of its row group.
         """
@@ -310,7 +310,7 @@ class Footer:
 
     @property
     def memory(self) -> int:
-        """An estimate of its bytes in memory: a footer can be much larger decoded than encoded."""
+        """An estimate of the bytes that the footer takes in memory, often far more than encoded."""
         objects = len(self.row_groups) * (1 + len(self.leaves))
         objects += len(self.metadata.column_orders or ())
         objects += len(self.metadata.key_value_metadata or ())
@@ -351,10 +351,10 @@ def _shown_columns(tail: Tail) -> list[tuple[str, ...]]:
 
 
 def _find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
-    """Like :func:`_find_footer_key`, but may return None for a signed footer of a file only read.
+    """Return the key that :func:`_find_footer_key` returns, for a file that is only read.
 
-    A signature that cannot be checked is an error if the run was given keys or a policy. Otherwise
-    None is returned.
+    If a signature cannot be checked, an error is raised if the run was given keys or a policy.
+    Otherwise None is returned.
     """
     try:
         return _find_footer_key(tail, keys)
@@ -403,16 +403,16 @@ def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Foo
 
 
 def unlock_to_read(tail: Tail, keys: FileKeys) -> Footer:
-    """Like :func:`unlock`, for a file that is only read.
+    """Open the footer of a file that is only read, as :func:`unlock` does.
 
-    A signature that cannot be checked is an error if the run was given keys or a policy. Otherwise
-    the footer is read unchecked.
+    A signature that cannot be checked is an error if the run was given keys or a policy.
+    Otherwise the footer is read unchecked.
     """
     return _unlocked(tail, _find_key_to_read(tail, keys), keys)
 
 
 def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
-    """Return the error for a signature whose key is missing, with a hint."""
+    """Return the error for a signature that cannot be checked without its key, with a hint."""
     hint = f"{error.hint}; " if error.hint else ""
     return KeyUnavailableError(
         f"the footer's signature cannot be checked, so it may be forged: {error.message}",

@@ -68,7 +68,7 @@ NUMBERS: Final = len(RowGroupNumbers._fields) - 1
 
 
 class _Head(NamedTuple):
-    """The first numbers of a scan. ``rest`` is where the row groups end."""
+    """The first numbers of a scan. ``rest`` is the offset at which the row groups end."""
 
     length: int
     schema_start: int

@@ -119,7 +119,7 @@ class StructReader:
         protocol.container_length_limit = size if size < MAX_ELEMENTS else MAX_ELEMENTS
 
     def unload(self) -> None:
-        """Let go of the buffer."""
+        """Drop the reference to the buffer."""
         io.BytesIO.__init__(self._data)
 
     def read(self, start: int, record: Any) -> int:
@@ -232,9 +232,10 @@ class LaterRecords(Sequence[V]):
 
 
 def measured_outline(view: type[V], buffer: bytes, *later: type[Structure]) -> tuple[V, int]:
-    """Like :func:`measured_record`, but lists of the ``later`` structures become lists of offsets.
+    """Return what :func:`measured_record` returns, but with offsets in place of some structures.
 
-    The offsets are for :class:`LaterRecords`.
+    A list of ``later`` structures becomes a list of the offset of each, for
+    :class:`LaterRecords`.
     """
     if not HAS_C_CODE:
         record = _record_class(cast(Hashable, view))()

@@ -49,9 +49,9 @@ Left = Mapping[int, frozenset[int]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnQuestion:
-    """A lookup on chunks of one column, and the run of its values that the bounds of each leave.
+    """A lookup on chunks of one column, and for each chunk the run of values that its bounds leave.
 
-    A run is (start, end).  An empty one rules the chunk out; a start below 0 means that the steps
+    A run is (start, end). An empty run rules the chunk out. A start below 0 means that the steps
     must check the chunk.
     """
 
@@ -90,9 +90,9 @@ class Batch:
                 self._leave(number, mask)
 
     def _leave(self, number: int, chunks: Mask) -> None:
-        """Note that only these chunks of a question may match.
+        """Record that only these chunks of a question may match.
 
-        This also rules out row groups for others.
+        A row group that is ruled out by one question is ruled out for all others too.
         """
         self._open[number] &= chunks
         for other, mask in enumerate(() if self._is_aligned else self._open):
@@ -143,7 +143,7 @@ def _left_by_bounds(
 ) -> Numbers:
     """Return for each chunk the run of values that its bounds do not exclude.
 
-    These are all values if bytes have no order, or without the extension.
+    If byte order is not the order of the type, or without the extension, each run has all values.
     """
     probe = None if extension.native is None else context.probe_values(predicate)
     if probe is None:

@@ -91,9 +91,9 @@ class PruningContext:
         return known.run(bisect_left(predicate.keys, values[0].key), len(values))
 
     def ruled_out(self, conditions: Iterable[int] = ()) -> Decided:
-        """Return a record of false conditions, to which more are added.
+        """Return an empty record of false conditions.
 
-        It says when they make the predicate false.
+        Conditions are added to it, and it says when they make the predicate false.
         """
         return Decided.false(self._shape, conditions)
 
@@ -105,7 +105,10 @@ class PruningContext:
         return known
 
     def deciding(self, ruled_out: frozenset[int]) -> frozenset[int]:
-        """Return the conditions each of which makes the predicate false, besides ``ruled_out``."""
+        """Return the conditions that each make the predicate false if it is false too.
+
+        ``ruled_out`` are the conditions that are false already.
+        """
         known = self._deciding.get(ruled_out)
         if known is None:
             before = self.ruled_out(ruled_out)

@@ -98,9 +98,9 @@ class Hashes:
 
 
 class FilterPlaces(NamedTuple):
-    """Where filters of one column of a file are, all under one key.
+    """The places of filters of one column of a file, all under one key.
 
-    ``places`` has rows of offset and length.  The filters are those of the row groups with these
+    ``places`` has rows of offset and length. The filters are those of the row groups with these
     ``ordinals``.
     """
 
@@ -116,10 +116,11 @@ def ask_together(
 ) -> list[NDArray[np.uint8]] | None:
     """Return the answers of the filters of some columns, which are read together.
 
-    ``asked`` has for each column hashes, and rows of start and end: the hashes that each filter is
-    asked for.  Return None if filters are large, overlap or are damaged: then :func:`read_filters`
-    reads them, or raises the error.  Of several columns, none may have a filter in an unusual form
-    either: it may be damaged, which is an error even where another column rules the row group out.
+    ``asked`` has for each column an array of hashes, and for each filter the start and end of its
+    hashes in the array. Return None if filters are large, overlap or are damaged: then
+    :func:`read_filters` reads them, or raises the error. With several columns, also return None
+    if any filter has an unusual form: it may be damaged, and damage is an error even if another
+    column rules the row group out.
     """
     if any((column.places[:, 1] > _LARGEST_TOGETHER).any() for column in columns):
         return None
@@ -152,9 +153,9 @@ class FilterRun(NamedTuple):
 
 
 def filter_runs(file: InputFile, columns: Sequence[FilterPlaces]) -> Iterator[FilterRun | None]:
-    """Yield the filters of some columns, those that lie together at a time.
+    """Yield the filters of some columns in runs of filters that lie close together in the file.
 
-    Yield None if they overlap, or are damaged.
+    Yield None if filters overlap, or are damaged.
     """
     extents, order = [it.places.cumsum(axis=1) for it in columns], None
     reads = None if len(columns) > 1 else _joined(file, extents[0])

@@ -1,7 +1,7 @@
-"""Bounds and filters of whole columns in memory: one question goes to all their chunks at once.
+"""Keep bounds and filters of whole columns in memory: one call checks all chunks of a column.
 
     kept = KeptColumns(files)
-    column = kept.column(columns, ordinal)          loads what footers say of the chunks
+    column = kept.column(columns, ordinal)          loads the bounds of the chunks from footers
     segment = kept.with_filters(column, key, left)  loads the filters of chunks that bounds leave
     segment.ask(runs, hashes)                       one call for all filters, whatever the files are
 
@@ -10,8 +10,9 @@ A segment has the chunks of many files one after the other:
     plain | fields        what the footers say of the chunks: see :mod:`.column_chunks`
     filters | bounds      header and bitset of each filter in clear; where each starts and ends
 
-The column that was used last stays longest.  A file without room is read as if nothing were kept,
-and so is one with anything unusual: the code that reads it knows what is wrong with it.
+If memory is full, the least recently used column is dropped. A file for which there is no memory,
+or which has anything unusual, is read as if nothing were kept. The code that reads it reports
+what is wrong with it.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Segment(ColumnChunks):
         return np.concatenate(found, axis=1) if found else np.empty((chunks, 0), np.bool_)
 
     def moved(self, ordinals: Numbers) -> Segment:
-        """Return the segment after files got new ordinals. Below zero means that a file is gone."""
+        """Return the segment after files got new ordinals. A removed file's is below zero."""
         files, row_groups = places_of(self.codes)
         files = ordinals[files]
         left = files >= 0
@@ -247,9 +248,10 @@ class KeptColumns:
             return kept
 
     def with_filters(self, kept: KeptColumn, key: bool, wanted: Mask) -> Segment:
-        """Return a segment of a column once the filters of the chunks in a mask are in memory.
+        """Load the missing filters of the ``wanted`` chunks of a column, and return their segment.
 
-        Filters without room stay out, and so do those in an unusual form.
+        ``key`` chooses one of the column's segments. Filters that do not fit into memory, or have
+        an unusual form, are not loaded.
         """
         segment = kept.segments[key]
         if not (wanted & segment.is_missing).any():
@@ -287,7 +289,7 @@ class KeptColumns:
                     yield file, row_group, found if has_filter else None
 
     def _load(self, kept: KeptColumn, missing: Sequence[int], ordinal: int) -> None:
-        """Load the missing files, but those without room and those with anything unusual."""
+        """Load the missing files, except unusual ones and those that do not fit into memory."""
         parts: dict[bool, list[Segment]] = {key: [it] for key, it in kept.segments.items()}
         known, refused = list[int](), list[int]()
 
@@ -351,9 +353,10 @@ class KeptColumns:
             return None
 
     def _lengthened(self, kept: KeptColumn, segment: Segment, size: int) -> Bytes | None:
-        """Return the filters of a segment with ``size`` free bytes after them; None without room.
+        """Return a segment's filters with ``size`` free bytes after them, or None without memory.
 
-        Where there is memory, more are free than that: to copy all for each filter would take long.
+        If there is memory, more bytes are left free, because copying all filters for each new one
+        would take long.
         """
         now, needed = len(segment.content), segment.used + size
         if needed <= now:
@@ -368,9 +371,9 @@ class KeptColumns:
 
     @contextmanager
     def _counted(self, kept: KeptColumn) -> Iterator[None]:
-        """Run the block, then return the memory that was reserved for a column and not used.
+        """Run the block, then release the memory that was reserved for a column and not used.
 
-        That is so after an error, and where a column takes less than its parts.
+        Memory is left over after an error, and if a column takes less than its parts.
         """
         before, self._taken = kept.memory, 0
         try:
@@ -403,7 +406,7 @@ def _usual(filters: Bytes, bounds: Numbers, chunks: NDArray[np.intp]) -> Numbers
 
 
 def _chunks_of(file: int, footer: Footer, ordinal: int) -> ColumnChunks | None:
-    """Return the chunks of a column in the row groups that have rows; None for unusual ones."""
+    """Return a column's chunks in the row groups that have rows, or None for unusual chunks."""
     row_groups = [index for index, count in enumerate(footer.rows) if count > 0]
     read = decode_column_chunks if extension.native is None else read_column_chunks
     chunks = read(footer, ordinal, row_groups, file) if row_groups else None
@@ -433,14 +436,14 @@ def _texts_of(fields: Numbers) -> Numbers:
 
 
 def _with_own_texts(plain: bytes, fields: Numbers) -> tuple[bytes, Numbers]:
-    """Return the texts of these chunks alone, one after the other, and the fields with them."""
+    """Return the texts of these chunks alone, joined, and the fields that point to them."""
     texts = _texts_of(fields)
     own = [plain[start:end] for start, end in texts.tolist()]
     return b"".join(own), _shifted(fields, bounds_of(own)[:-1] - texts[:, 0])
 
 
 def _segment(file: int, footer: Footer, ordinal: int) -> Segment | None:
-    """Return all that is kept of a column in a file but its filters; None for unusual chunks."""
+    """Return the segment of a column in one file without filters, or None for unusual chunks."""
     chunks = _chunks_of(file, footer, ordinal)
     if chunks is None:
         return None

@@ -70,8 +70,8 @@ class Planner:
     ) -> StartedFile:
         """Prune by the partition values and the footer of a file.
 
-        ``fills`` are values of columns that the file may lack.  With ``left`` the file is
-        planned as if it had no others.
+        ``fills`` are values of columns that the file may lack. With ``left``, only these row
+        groups of the file are planned.
         """
         footer.check(self._needed)
         pruner = FilePruner(context=self._context, footer=footer, partition=partition, fills=fills)
@@ -82,7 +82,7 @@ class Planner:
         return StartedFile(pruner=pruner, batch=batch_of_file(pruner))
 
     def plan_by_footer(self, started: StartedFile) -> FilePlan | None:
-        """Return the plan of a file whose footer decides, or None if the file must be opened."""
+        """Return the plan of a file that its footer decides, or None if it must be opened."""
         pruner, batch = started.pruner, started.batch
         if self._context.request.predicate is None:
             return pruner.plan()

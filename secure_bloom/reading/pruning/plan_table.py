@@ -76,7 +76,7 @@ class PlannedFiles:
 
     @functools.cached_property
     def _ordinals(self) -> Sequence[int]:
-        """Return the files that bounds and filters in memory leave, all without any."""
+        """Return the files that bounds and filters in memory leave, or all files without them."""
         if self._kept is None:
             return range(len(self._files))
         self._survivors = ask_table(self._kept, self._context)
@@ -86,7 +86,7 @@ class PlannedFiles:
         return self._survivors.ordinals(len(self._files))
 
     def _left(self, ordinal: int) -> Mapping[int, frozenset[int]] | None:
-        """Return the row groups of a file that are left, or None if it was not asked."""
+        """Return the row groups of a file that may match, or None if memory does not say."""
         asked = self._survivors
         return asked.left.get(ordinal, {}) if ordinal in asked.asked else None
 

@@ -82,10 +82,10 @@ class ColumnDecoder:
         return self._whole([group.row_group for group in groups], names)
 
     def checked_rows(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
-        """Like :meth:`rows`, for the predicate's columns.
+        """Return the predicate's columns as :meth:`rows` does, and check their ranges.
 
-        Raises ReadWholeError if ranges may be wrong: if an index lists other rows for pages than
-        they have, ranges made from it miss rows.
+        Raises ReadWholeError if an index lists other rows for pages than they have, because
+        ranges made from that index miss rows.
         """
         group = groups[0]
         if group.ranges is None:
@@ -151,10 +151,10 @@ class ColumnDecoder:
     def _columns(
         self, group: RowGroupPlan, names: Sequence[str], rows: Rows
     ) -> dict[str, StoredColumn]:
-        """Return the columns of one leaf, and fetch what is read of several of them together.
+        """Return the columns that have one leaf, and fetch their bytes together.
 
-        Of an object these are the pages that have the rows: first their places, then all of them.
-        Chunks that are read whole from a disk are read together where they lie together.
+        For an object, the pages with the rows are located first, then all of them are fetched. On
+        a disk, chunks that are read whole and lie together are read together.
         """
         below, named = self._footer.columns.below, dict[str, StoredColumn]()
         for name in names:
@@ -200,9 +200,10 @@ class ColumnDecoder:
         )
 
     def _of_pages(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        """Return columns of a file whose signature was not checked. pyarrow would want to check it.
+        """Return columns of a file whose signature was not checked, decoded page by page.
 
-        If we signed the footer ourselves, pyarrow would accept a forged footer as authentic.
+        pyarrow does not get the file's footer, because it would check the signature. If we signed
+        the footer ourselves, pyarrow would accept a forged footer as authentic.
         """
         file, footer = self._opened.pages(), self._footer
         refuse_beyond(self.decoded_size(row_groups, names), "a part of an unverified file")

@@ -33,7 +33,7 @@ class _Keys:
 
 
 class EqualityDeletes:
-    """The equality deletes of one file. ``needed`` are the columns that decide them."""
+    """The equality deletes of one file. ``needed`` has the columns that are read to apply them."""
 
     def __init__(self, files: Sequence[EqualityFile], footer: Footer) -> None:
         by_columns: dict[tuple[KeyColumn, ...], list[EqualityFile]] = {}
@@ -68,7 +68,7 @@ class EqualityDeletes:
 
 
 def _path_of(footer: Footer, ids: Sequence[int]) -> _Path | None:
-    """Return the names of the path, in a file, to the field with the last of the ids."""
+    """Return the path of names in a file that leads to the field with the last of the ids."""
     for nodes in footer.columns.nodes.values():
         if nodes[0].field_id == ids[0]:
             return _below(nodes, ids)

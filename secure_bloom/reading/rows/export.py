@@ -38,7 +38,7 @@ def _is_refused(field: pa.Field) -> bool:
 def write_arrow(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: BinaryIO, *, as_stream: bool
 ) -> int:
-    """Write the batches in the file format of Arrow IPC, or as a stream. Return as above."""
+    """Write the batches as an Arrow IPC file, or as a stream. Return the number of rows."""
     with (pa.ipc.new_stream if as_stream else pa.ipc.new_file)(file, schema) as writer:
         return _written(writer, batches)
 

@@ -171,7 +171,7 @@ class FileReader:
             return table
 
     def _parts(self, groups: Sequence[RowGroupPlan]) -> Generator[pa.Table, None, None]:
-        """Like :meth:`_read`, but yield small tables: a few bytes can expand to gigabytes."""
+        """Yield the rows of :meth:`_read` as small tables: a few bytes can expand to gigabytes."""
         with located(path=self.plan.path), self._lock:
             for group in groups:
                 size = max(self._decoder.decoded_size([group.row_group], self._decoded), 1)
@@ -264,7 +264,7 @@ class FileReader:
         return replace(group, ranges=tuple(_runs(rows.positions)))
 
     def _most_taken(self, group: RowGroupPlan) -> float:
-        """Return the most rows that are read by themselves, and not with their row group."""
+        """Return the most rows that are read one by one, not with their row group."""
         chunks = self.plan.footer.row_groups[group.row_group].columns
         leaves = (i for name in self._decoded for i in self.plan.footer.columns.below(name))
         has_index = any(chunks[ordinal].offset_index_offset is not None for ordinal in leaves)
@@ -310,7 +310,7 @@ class FileReader:
         return self._rows_of({**columns, **others}, found)
 
     def _all_rows(self, groups: Sequence[RowGroupPlan], count: int) -> pa.Table:
-        """Return the undeleted rows of row groups, of which all others match."""
+        """Return the undeleted rows of row groups in which all undeleted rows match."""
         columns = self._decoder.rows(groups, self._shown)
         if self._deleted is None:
             self._found |= {group.row_group: _count(group) for group in groups}
@@ -330,7 +330,7 @@ class FileReader:
         return _others_than(deleted, rows)
 
     def _is_matched(self, group: RowGroupPlan) -> bool:
-        """Return whether the ranges of a row group have the rows that match, and no others."""
+        """Return whether the ranges of a row group contain exactly the rows that match."""
         has_rows = group.ranges is not None and group.row_group in self._matched
         return has_rows and self._equality is None
 

@@ -59,7 +59,7 @@ _PARSED_CHUNK = 1024
 class SourceOpener:
     """Opens the files of one read, or of an open table. A KEK is unwrapped once for all of them.
 
-    With ``memory`` the footers of plain files stay as pyarrow has parsed them, as far as it goes.
+    With ``memory``, parsed footers of plain files are kept, up to this number of bytes.
     """
 
     def __init__(self, resolver: KeyResolver, memory: MemoryAccount | None = None) -> None:
@@ -225,7 +225,7 @@ def _plain_footer(footer: Footer, plain: bytes | None = None) -> bytes:
 def _footer_of_ours(
     footer: Footer, columns: Sequence[int], row_groups: Sequence[int], keys: _Found
 ) -> bytes:
-    """Return a file without data.
+    """Return a file without data for pyarrow.
 
     Its footer is the original file's, except that key metadata name the keys in ``keys``.
     """
@@ -261,7 +261,7 @@ def _renamed(footer: Footer, row_group: int, column: int, keys: _Found) -> Itera
 
 
 def _with_prefix(footer: Footer) -> tuple[bytes, bytes]:
-    """Return the file's algorithm with the supplied AAD prefix in it, and its AAD."""
+    """Return the file's algorithm with the caller's AAD prefix in it, and the file's AAD."""
     algorithm = footer.tail.algorithm
     if algorithm is None:
         raise FormatError("columns are encrypted, the footer names no encryption algorithm")

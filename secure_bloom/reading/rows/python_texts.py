@@ -39,8 +39,8 @@ def _is_interval(value: object) -> bool:
 def _interval(value: Any) -> str:
     """Return an interval of SQL, pyarrow's ``MonthDayNano``, in ISO 8601.
 
-    24 hours are a day, and a negative interval has one sign, as in a duration.  Parts of different
-    signs have each its own.
+    24 hours are a day, and a negative interval has one sign, as in a duration. If its parts have
+    different signs, each part has its own sign.
     """
     from secure_bloom.parquet.texts import SECOND, duration_text
 

@@ -87,9 +87,9 @@ class _Placed:
 class _Prepared:
     """What is known of a column in all row groups of the files of one schema.
 
-    ``maker`` makes arrays of values that are taken here, and is None for a column that pyarrow must
-    decode.  ``is_coded`` says whether the column is a dictionary in Arrow too, which has the
-    entries of all pages.
+    ``maker`` makes arrays of the values, and is None for a column that pyarrow must decode.
+    ``is_coded`` says whether the Arrow column is a dictionary too, which has the entries of all
+    pages.
     """
 
     maker: ArrayMaker | None
@@ -256,9 +256,9 @@ class StoredColumn:
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
     def _fetch_small(self) -> None:
-        """Fetch a chunk of an object at once if that is hardly more than its dictionary.
+        """Fetch the whole chunk of an object if it is hardly larger than its dictionary.
 
-        Its data pages would take a request of their own.
+        This saves the request for its data pages.
         """
         start, length = chunk_extent(self._chunk)
         behind = self._chunk.meta_data.data_page_offset - start

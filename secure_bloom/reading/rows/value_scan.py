@@ -85,7 +85,7 @@ class _ScannedCondition:
     def find(self, column: StoredColumn, are_few: AreFew) -> Positions | None:
         """Return the rows for which the condition may be true, or None if they are not known.
 
-        Rows that are not few are no help.
+        Also count whether the search helped: it does if it finds few rows.
         """
         found = None if self.sought is None else column.find(self.sought)
         # Count when it is done: a scan that still runs in another thread says nothing yet.

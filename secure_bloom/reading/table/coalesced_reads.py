@@ -38,8 +38,8 @@ def read_extents(
 def read_pooled(file: InputFile, offset: int, length: int) -> memoryview:
     """Return the bytes of an extent, in memory of Arrow's pool.
 
-    The pool takes memory again that was freed.  malloc gives large blocks back to the system, and
-    each page of a new block costs a fault.
+    The pool reuses freed memory. malloc returns large blocks to the system, and then each page of
+    a new block costs a page fault.
     """
     # Imported here: filters are probed without pyarrow.
     import pyarrow as pa

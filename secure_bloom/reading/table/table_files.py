@@ -1,11 +1,11 @@
-"""The files of a table: their listing, their footers, and the table's schema made from these.
+"""The files of a table: their listing, their footers, and the schema made from the footers.
 
     files = TableFiles(paths, resolver)      lists; no file is opened
-    files.schema                             reads each footer, keeps those there is memory for
-    with files.opened(3) as (file, footer)   opens a file once more: the one whose footer was read
+    files.schema                             reads each footer, keeps those that fit into memory
+    with files.opened(3) as (file, footer)   opens a file again, if its footer is still the same
 
-An open table keeps as many footers as fit into its :class:`MemoryShare`.  A single read has a share
-of its own, and drops each footer once its file is planned.
+An open table keeps as many footers as fit into its :class:`MemoryShare`. A single read has its
+own share, and drops each footer once its file is planned.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class TableFiles:
 
     @property
     def is_versioned(self) -> bool:
-        """Whether a log says which files live: another file is then no part of this state."""
+        """Whether a log says which files are live, so that a replaced file is not in this state."""
         return bool(self.listing.folders or self.listing.tables)
 
     def check_unchanged(self) -> None:
@@ -190,7 +190,7 @@ class TableFiles:
                 )
 
     def renewed(self, *, listed: bool) -> TableFiles:
-        """Return the state as it is now, with all footers read; only what changed is read again.
+        """Return the state as it is now, with all footers read. Unchanged files are not read again.
 
         With ``listed`` the table is not listed again: it keeps the files found at its opening.
         """
@@ -291,7 +291,7 @@ class TableFiles:
             _close(file)
 
     def close(self) -> None:
-        """Drop what is kept, and close local files. A read that goes on opens them again."""
+        """Drop what is kept, and close local files. A read in progress opens them again."""
         self.memory.close()
         _close_local(self._aside)
 
@@ -328,7 +328,7 @@ class TableFiles:
         return self.listing.open(path, pinned=path not in self._before)
 
     def reopen(self, footer: Footer, path: str) -> InputFile:
-        """Open the file of a footer once more, to read its rows; maybe another file by now."""
+        """Open the file of a footer again to read its rows. It may have been replaced."""
         if self._forgets:
             return open_input(path)
         return reopen_pinned(path, footer.size, footer.identity, self._indexes(footer))
@@ -341,9 +341,9 @@ class TableFiles:
     def _fetch_indexes(self, footer: Footer) -> tuple[int, int] | None:
         """Keep the page indexes of an object beside its end, and return their offset and length.
 
-        They are fetched once, in one request: otherwise each lookup makes three for the indexes.
-        No page is kept, because a request for pages shows whether the object is still the same.
-        Return None for a local file, and where there is no room.
+        They are fetched once, in one request: otherwise each lookup makes three requests for
+        them. No page is kept, because a request for pages shows whether the object is still the
+        same. Return None for a local file, and if memory is full.
         """
         end = self._ends.get(footer.path)
         if end is None or self._forgets or end.identity != footer.identity:
@@ -430,7 +430,7 @@ class TableFiles:
             return footer
 
     def _takes_aside(self) -> bool:
-        """Return whether there is room for the end of one more object, which is counted then."""
+        """Return whether the end of one more object fits into memory, and count it if it does."""
         has_room = len(self._aside) < self._most_aside
         return has_room and (self._forgets or self.memory.take(END))
 

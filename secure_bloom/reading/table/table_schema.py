@@ -1,8 +1,8 @@
 """The schema of a table: the union of the Arrow schemas of its files, as pyarrow reads them.
 
-A column that a file lacks is null there.  If files differ in a column's type, the table has a type
-that holds all their values.  INT96 has no zone in a file, and means an instant: beside timestamps
-in UTC it is read as one.
+A column that a file lacks is null there. If files differ in a column's type, the table has a type
+that holds all their values. An INT96 is an instant, but has no zone in a file: if other files
+have timestamps in UTC, it becomes one too.
 
 A column whose types have no common type is an error only for a read that asks for it.
 """
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSchema:
-    """The Arrow schema of a file. ``instants`` are its columns whose local times are all INT96."""
+    """The Arrow schema of a file.
+
+    ``instants`` has the columns in which every timestamp without a zone is an INT96.
+    """
 
     path: str
     arrow: pa.Schema

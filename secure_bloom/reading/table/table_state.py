@@ -1,7 +1,7 @@
-"""The columns and files of a table for a read, as its log has them. A bare folder has no log.
+"""The columns and files of a table for a read, from its log. A plain folder has no log.
 
-The log of a Delta table has the columns in their order, and for each file the partition values and
-the deleted rows.  With column mapping, files have other names of columns.
+The log of a Delta table has the columns in their order, and for each file the partition values
+and the deleted rows. With column mapping, files have other names of columns.
 """
 
 from __future__ import annotations

@@ -145,9 +145,9 @@ def _family(of: pa.DataType) -> _Family | None:
 
 
 def _rank(of: pa.DataType) -> tuple[bool, bool, str]:
-    """Return a sort key: integers, and binary values of one length, come last.
+    """Return a sort key that puts integers, and binary values of one length, last.
 
-    They promote to a type that some third type cannot join.
+    Types that come last would promote to a type that some third type cannot join.
     """
     return pa.types.is_integer(of), pa.types.is_fixed_size_binary(of), str(of)
 
