@@ -58,10 +58,10 @@ def check_parameters(tree: dict[str, Any], values: Mapping[str, object]) -> None
 def given_bytes(
     tree: dict[str, Any], values: Mapping[str, object], schemas: Iterable[pa.Schema]
 ) -> dict[str, bytes]:
-    """Return the parameters that are bytes as texts have them, and are compared with a BLOB.
+    """Return the parameters written as ``hex:00ff`` that are compared with a BLOB, as bytes.
 
-    Raises PolicyError if the query compares one with a text "hex:00": DuckDB would take its letters
-    as the bytes.
+    Raises PolicyError if the query has a text of this form: DuckDB would take its letters as the
+    bytes.
     """
     fields = [(field.name.lower(), _is_bytes(field.type)) for it in schemas for field in it]
     blobs = {name for name, is_bytes in fields if is_bytes}
@@ -129,7 +129,7 @@ def only_shows(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
 def may_use(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
     """Return whether a query may use a hidden column, or a hidden member of a structure.
 
-    Everything that has the columns of a table without their names may.
+    An expression that takes all columns of a table without naming them may use a hidden one.
     """
     columns = {member[0].lower() for member in hidden}
     parts = list(_parts(tree))
@@ -155,7 +155,7 @@ def _is_column(item: dict[str, Any]) -> bool:
 
 
 def _may_mean(names: Sequence[str], hidden: Collection[Member], rows: Set[str]) -> bool:
-    """Return whether a name may be that of a hidden column, or of something that has one inside."""
+    """Return whether a name may be that of a hidden column, or of a structure that contains one."""
     path = [name.lower() for name in names]
     if len(path) == 1 and path[0] in rows:
         return True
@@ -198,10 +198,10 @@ def _number(expression: dict[str, Any]) -> int | None:
 def wanted_uuids(
     tree: dict[str, Any], parameters: Mapping[str, object], schema: pa.Schema
 ) -> Iterator[tuple[str, list[UUID]]]:
-    """Yield columns of UUIDs, and the values of which a row of the answer has one in the column.
+    """Yield columns of UUIDs, each with the values of which every row of the answer has one.
 
-    DuckDB has UUIDs as a cast of bytes, and pushes no condition on a cast down.  So ``u = ...`` and
-    ``u IN (...)`` are recognised where a query reads one table once.
+    For DuckDB a UUID is a cast of bytes, and DuckDB pushes no condition on a cast down. So ``u =
+    ...`` and ``u IN (...)`` are recognised here if a query reads one table once.
     """
     table = tree.get("from_table", {})
     is_plain = (

@@ -25,11 +25,11 @@ _Field = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldMetadata:
-    """What metadata files of a table show of its columns, beside the entries of its live files.
+    """What old metadata of a table shows of its columns, in addition to the entries of live files.
 
-    ``bounds`` has the number of old files with a bound, by the names of columns. ``partitions`` are
-    columns whose values old manifests have. ``defaults`` are columns with a default value, and
-    ``sketches`` those of which statistics files hold hashes of the values.
+    ``bounds`` maps the name of a column to the number of old files with a bound for it. The
+    values of the columns ``partitions`` are in old manifests. The columns ``defaults`` have a
+    default value. For the columns ``sketches``, statistics files hold hashes of the values.
     """
 
     bounds: Mapping[str, int]
@@ -80,10 +80,10 @@ def old_metadata(table: IcebergTable) -> OldMetadata:
 def _entries(
     table: Any, opened: Callable[[str], str], seen: set[str]
 ) -> Iterator[tuple[str, int, set[int]]]:
-    """Yield the files of all entries of all snapshots: path, partition spec, fields with bounds.
+    """Yield path, partition spec, and fields with bounds of each entry of all snapshots.
 
-    Manifests, and lists of them, that were ``seen`` are left out: each metadata file names those of
-    the one before.
+    Manifests and manifest lists in ``seen`` are left out, because each metadata file names those
+    of the one before it again.
     """
     from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
 
