@@ -18,7 +18,7 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.logical_types import Kind, logical_type
-from secure_bloom.parquet.schema import Leaf, require_filterable, unknown_column
+from secure_bloom.parquet.schema import require_filterable, unknown_column
 
 #: This number of files, from all over a run, shows most mistakes of its request.
 _FEW: Final = 8
@@ -114,15 +114,11 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
             without_zone=tuple(
                 leaf.name
                 for leaf in (footer.leaves[ordinal] for ordinal in ordinals)
-                if _is_without_zone(leaf)
+                if (logical := logical_type(leaf.element)).kind is Kind.TIMESTAMP
+                and not logical.is_utc
             ),
             chunks=len(footer.row_groups) * len(ordinals),
         )
-
-
-def _is_without_zone(leaf: Leaf) -> bool:
-    logical = logical_type(leaf.element)
-    return logical.kind is Kind.TIMESTAMP and not logical.is_utc
 
 
 def _wanted_ordinals(path: str, footer: Footer, wanted: WantedFilters) -> list[int]:

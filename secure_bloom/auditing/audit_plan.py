@@ -155,7 +155,8 @@ def plan_audit(
     """
     roots = as_paths(paths)
     taken, findings = _policy(policy, roots)
-    accepted = {} if taken is None else current(taken.accepted, _today())
+    today = datetime.datetime.now(datetime.UTC).date()
+    accepted = {} if taken is None else current(taken.accepted, today)
     options = replace(options, ignore=(*as_texts("ignore", options.ignore), *accepted))
     selected = selection(options.ignore, options.severity)
     if options.baseline is not None:
@@ -193,10 +194,6 @@ def plan_audit(
         keys=at_hand,
         scope=scope,
     )
-
-
-def _today() -> datetime.date:
-    return datetime.datetime.now(datetime.UTC).date()
 
 
 def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> AuditScope:

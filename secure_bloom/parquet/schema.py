@@ -178,18 +178,15 @@ def _children(
             raise FormatError("the schema's tree has more nodes than its list")
         below = (*path, node.name)
         # Optional in the format, because the root needs none.
-        repeated = (*repetitions, _repetition(node))
+        number = node.repetition_type or FieldRepetitionType.REQUIRED
+        repetition = known_member(FieldRepetitionType, number, "SchemaElement.repetition_type")
+        repeated = (*repetitions, repetition)
         # Only leaves have a physical type; an empty group has children: none.
         if node.type is None:
             yield from _children(nodes, node.num_children or 0, below, repeated)
         else:
             type_ = known_member(Type, node.type, "SchemaElement.type")
             yield Leaf(path=below, element=node, type=type_, repetitions=repeated)
-
-
-def _repetition(node: SchemaElement) -> FieldRepetitionType:
-    number = node.repetition_type or FieldRepetitionType.REQUIRED
-    return known_member(FieldRepetitionType, number, "SchemaElement.repetition_type")
 
 
 def select(columns: tuple[Leaf, ...], name: str) -> list[int]:

@@ -85,14 +85,11 @@ def _refuse_others(table: Snapshot, files: Sequence[LiveFile]) -> None:
 def _inside(table: Snapshot, file: LiveFile) -> str:
     values: Mapping[str, str | None] = file.partition_values
     folders = (
-        f"{_escaped(it)}={_folder_value(values[it])}" for it in table.metadata.partition_columns
+        f"{_escaped(it)}={_NULL if (value := values[it]) is None else _escaped(value)}"
+        for it in table.metadata.partition_columns
     )
     # The name alone: the log may have the file below any folder, and only the values count.
     return "/".join((*folders, name_of(file.path)))
-
-
-def _folder_value(value: str | None) -> str:
-    return _NULL if value is None else _escaped(value)
 
 
 def _escaped(text: str) -> str:

@@ -94,12 +94,9 @@ def java() -> Path:
     if command is None:
         where = f"in JAVA_HOME, {home}" if home else "on PATH, and JAVA_HOME is not set"
         raise SparkUnavailableError(f"no Java {where}", hint=_INSTALL_JAVA)
-    _require_recent(command, oldest_java(_core_jar()))
+    core = next((jar.name for jar in spark_jars() if jar.name.startswith("spark-core_")), "")
+    _require_recent(command, oldest_java(core))
     return Path(command)
-
-
-def _core_jar() -> str:
-    return next((jar.name for jar in spark_jars() if jar.name.startswith("spark-core_")), "")
 
 
 def _require_recent(command: str, oldest: int) -> None:

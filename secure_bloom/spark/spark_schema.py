@@ -168,13 +168,11 @@ def _restricted(of: st.DataType, path: Member, hidden: Collection[Member]) -> st
 def _folder_fields(values: list[Values]) -> dict[str, st.StructField]:
     names = dict.fromkeys(name for found in values for name in found)
     return {
-        name: st.StructField(name, _folder_type([v[name] for v in values if name in v]))
+        name: st.StructField(
+            name, from_arrow_type(folder_type([v[name] for v in values if name in v]))
+        )
         for name in names
     }
-
-
-def _folder_type(texts: Iterable[str | None]) -> st.DataType:
-    return from_arrow_type(folder_type(texts))
 
 
 def _without(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:

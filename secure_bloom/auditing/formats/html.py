@@ -216,7 +216,8 @@ def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[
     yield f"<h2>{'Folders' if grouped else 'Files'} by column</h2>"
     below = f"Paths are below <code>{escape(legible(folder))}</code>" if folder else ""
     yield f'<p class="remark">{_reading(matrix, grouped=grouped)}{below}</p>'
-    yield f'<div class="frame" tabindex="0"><table class="{_density(matrix)}">'
+    density = "dense" if len(matrix.columns) > _DENSE_COLUMNS else "wide"
+    yield f'<div class="frame" tabindex="0"><table class="{density}">'
     yield "<thead><tr><td></td>"
     yield from map(_column_head, matrix.columns)
     yield "</tr></thead><tbody>"
@@ -232,10 +233,6 @@ def _reading(matrix: Matrix, *, grouped: bool) -> str:
     hidden = f"{counted(matrix.hidden, 'column')} with the fewest findings left out. "
     order = "Worst rows and columns first. Each cell has the colour of its worst state. "
     return f"{order}{number}{hidden if matrix.hidden else ''}"
-
-
-def _density(matrix: Matrix) -> str:
-    return "dense" if len(matrix.columns) > _DENSE_COLUMNS else "wide"
 
 
 def _column_head(column: str | None) -> str:

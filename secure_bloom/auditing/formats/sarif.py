@@ -64,17 +64,14 @@ def render_sarif(report: AuditReport, *, meanings: Mapping[str, str] | None = No
     rules = _rules(mistakes, meanings or {})
     indexes = {rule["id"]: index for index, rule in enumerate(rules)}
     dataset = common_folder(report.paths) or "."
+    driver = {"name": "secure-bloom", "version": version("secure-bloom"), "rules": rules}
     run = {
-        "tool": {"driver": _driver(rules)},
+        "tool": {"driver": driver},
         "invocations": [{"executionSuccessful": True}],
         "results": [_result(mistake, indexes, dataset, report.scope) for mistake in mistakes],
         "properties": report.scope.to_dict(),
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
-
-
-def _driver(rules: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"name": "secure-bloom", "version": version("secure-bloom"), "rules": rules}
 
 
 def _rules(mistakes: Iterable[Mistake], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
