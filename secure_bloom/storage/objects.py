@@ -323,6 +323,10 @@ def _connect_granted(server: str, settings: S3Settings, bucket: str) -> fs.FileS
 
 def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tuple[object, ...]]:
     """Return the opened object and its identity; from S3 in one request."""
+    # HDFS has no mark of a write.  The time is asked for first: that of a write which comes after
+    # the file was opened would pass off the old bytes as the new file's.
+    has_mark = store_of(filesystem).mark_at is not None
+    info = None if has_mark else filesystem.get_file_info(key)
     try:
         file = _opened(filesystem, key)
     except OSError:
@@ -334,7 +338,7 @@ def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tupl
         return file, (None, file.size(), None, None, None, metadata[_GENERATION])
     written: object = metadata.get(_WRITTEN)
     if written is None:
-        info = filesystem.get_file_info(key)
+        info = info or filesystem.get_file_info(key)
         _refuse_folder(info)
         written = info.mtime_ns
     marks = tuple(metadata.get(name) for name in _WRITE_MARKS)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyarrow import fs
 
 from secure_bloom.errors import FileChangedError, FormatError, MissingExtraError
-from secure_bloom.storage import object_writes, open_input, replace_tail
+from secure_bloom.storage import object_writes, objects, open_input, replace_tail
 from secure_bloom.storage.object_writes import remove_object, replace_object, write_beside
+from secure_bloom.storage.objects import open_object
 from testing.storage import KEEP, NEW, OLD, TAIL, Bucket, contents
 
 
@@ -76,3 +79,36 @@ def test_a_store_without_an_sdk_gets_the_whole_file_beside(
             with pytest.raises(FileChangedError, match="there already"):
                 replace_object(file, 0, [b"other"], "hdfs://lake/out", must_be_new=True)
     assert target.read_bytes() == NEW
+
+
+class _ReplacedAfterOpening:
+    """A file system without marks, as HDFS, in which a write comes after the first opening."""
+
+    type_name = "hdfs"
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._files, self._is_new = path, fs.LocalFileSystem(), False
+
+    def get_file_info(self, key: str) -> fs.FileInfo:
+        return self._files.get_file_info(key)
+
+    def open_input_file(self, key: str) -> pa.NativeFile:
+        opened = self._files.open_input_file(key)
+        if not self._is_new:
+            new = self._path.with_name("new")
+            new.write_bytes(bytes(len(OLD)))
+            os.utime(new, ns=(10**18, 10**18))
+            new.replace(self._path)
+            self._is_new = True
+        return opened
+
+
+def test_a_write_right_after_the_opening_is_seen_where_objects_have_no_marks(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filesystem = _ReplacedAfterOpening(data_file)
+    monkeypatch.setattr(objects, "arrow_location", lambda _: (filesystem, str(data_file)))
+    with open_object("hdfs://lake/x") as file:
+        assert file.all_bytes() == OLD
+        with pytest.raises(FileChangedError):
+            file.check_unchanged()
