@@ -17,8 +17,8 @@ from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
-from secure_bloom.storage.listing import DATA_SUFFIXES, expand, find_files
-from secure_bloom.storage.paths import files_at_once
+from secure_bloom.storage.listing import DATA_SUFFIXES, expand, file_keys, find_files
+from secure_bloom.storage.paths import below, files_at_once, is_object_uri
 
 #: Tables that an error lists.
 _MOST_TABLES = 10
@@ -44,7 +44,9 @@ def find_unmanaged(
         # None for every folder: the files are those that lie there, also under an honoured log.
         refuse_folder(tree, folder, folders, honoured=honoured)
 
-    return find_files(every, suffixes=suffixes, check=check)
+    found = find_files(every, suffixes=suffixes, check=check)
+    refuse_linked(found, every, honoured)
+    return found
 
 
 def refuse_managed(paths: Paths, *, honoured: Collection[TableFormat] = ()) -> None:
@@ -89,6 +91,18 @@ def refuse_above(paths: Paths, honoured: Collection[TableFormat] = ()) -> dict[s
     for path in _there(paths):
         tree = tree_of(path)
         above |= dict.fromkeys((p for p in tree.parents(path) if p not in above), tree)
+    return _refuse_folders(above, honoured)
+
+
+def refuse_output(folder: str) -> None:
+    """Refuse a folder for new files in a managed table: one may take the place of a live file."""
+    tree = tree_of(folder)
+    _refuse_folders(dict.fromkeys(tree.parents(tree.join(folder, "new")), tree))
+
+
+def _refuse_folders(
+    above: Mapping[str, Tree], honoured: Collection[TableFormat] = ()
+) -> dict[str, TableFormat]:
     looks = [(tree, folder, name) for folder, tree in above.items() for name in _log_folders()]
     names: dict[str, dict[str, bool | None]] = defaultdict(dict)
     for (_, folder, name), is_folder in zip(looks, _seen(looks), strict=True):
@@ -101,6 +115,28 @@ def refuse_above(paths: Paths, honoured: Collection[TableFormat] = ()) -> dict[s
 
 def _log_folders() -> list[str]:
     return [it.log_folder for it in formats.FORMATS]
+
+
+def refuse_linked(
+    files: Sequence[str], paths: Paths, honoured: Collection[TableFormat] = ()
+) -> None:
+    """Refuse files of a managed table to which links below the paths lead.
+
+    The folders above and below each path itself are looked at by other functions of this module.
+    """
+    local = [file for file in files if not is_object_uri(file)]
+    if not local:
+        return
+    roots = {*file_keys(path for path in _there(paths) if not is_object_uri(path))}
+    real = file_keys(local)
+    # One file of each folder is enough.
+    folders = {str(path).rpartition("/")[0]: str(path) for path in real if path not in roots}
+    outside = [
+        path
+        for folder, path in folders.items()
+        if not any(below(f"{folder}/", str(root)) is not None for root in roots)
+    ]
+    refuse_above(outside, honoured)
 
 
 def _there(paths: Paths) -> Iterable[str]:

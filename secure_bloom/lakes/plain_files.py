@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.lakes.managed_tables import refuse_managed
+from secure_bloom.lakes.managed_tables import refuse_linked, refuse_managed, refuse_output
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.reports.text import counted
 from secure_bloom.runs.target import DirectPublication, Publication
@@ -92,15 +92,16 @@ def files_to_write(
 ) -> tuple[list[str], Mapping[str, str]]:
     """Return the chosen files at ``paths``, and with ``output`` the new path of each.
 
-    Raises PolicyError for files of a table that keeps a log of them, for a condition on a column
-    that is no partition column of a file and, with ``in_place``, for files that cannot be appended
-    to.
+    Raises UnsupportedFeatureError for files, links to files, and outputs in a table with a log of
+    its own.  Raises PolicyError for a condition on a column that is no partition column of a file
+    and, with ``in_place``, for files that cannot be appended to.
     """
     if in_place and output is not None:
         raise PolicyError("in_place and output exclude each other", hint="leave one of them out")
     every = as_paths(paths)
     refuse_managed(every)
     files = find_files(every)
+    refuse_linked(files, every)
     if where is not None:
         # Imported here: without a condition nothing needs pyarrow.
         from secure_bloom.lakes.file_selection import file_selection
@@ -113,6 +114,7 @@ def files_to_write(
         return files, {}
     targets = output_paths(files, every, as_path(output))
     refuse_inside(as_path(output), every)
+    refuse_output(as_path(output))
     return files, targets
 
 

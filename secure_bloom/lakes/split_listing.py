@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from secure_bloom.lakes.managed_tables import refuse_above, refuse_folder
+from secure_bloom.lakes.managed_tables import refuse_above, refuse_folder, refuse_linked
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import SUMMARY_NAME, expand, is_data_file, is_data_name
@@ -154,18 +154,25 @@ def _wanted_folders(
     tree: Tree, folder: str, names: Sequence[str], selection: FileFilter
 ) -> list[str]:
     data = filter(is_data_name, names)
-    return [name for name in data if selection.folder(tree.join(folder, name))]
+    wanted = [name for name in data if selection.folder(tree.join(folder, name))]
+    refuse_linked([tree.join(folder, name) for name in wanted], [folder])
+    return wanted
 
 
 def _entries(
     tree: Tree, root: int, folder: str, names: Sequence[str], selection: FileFilter
 ) -> Iterator[Entry]:
+    place = str(tree.key(folder))
     for name in names:
         path = tree.join(folder, name)
         if name == SUMMARY_NAME:
             yield Entry(root=root, path=path, key=tree.key(path), is_summary=True)
         elif is_data_file(name) and selection.file(tree, path):
-            yield _data_entry(tree, root, path)
+            entry = _data_entry(tree, root, path)
+            if entry.key != tree.join(place, name):
+                # A link, or an object, of which nothing is asked.
+                refuse_linked([path], [folder])
+            yield entry
 
 
 def _data_entry(tree: Tree, root: int, path: str) -> Entry:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from secure_bloom.errors import MissingPathError, UnsupportedFeatureError
 from secure_bloom.lakes import LiveFile, Snapshot, snapshot
 from secure_bloom.lakes.delta.selection import TableSelection
+from secure_bloom.lakes.managed_tables import refuse_output
 from secure_bloom.lakes.plain_files import FilesTarget
 from secure_bloom.runs.work import FileTask
 from secure_bloom.storage import join, local_path, name_of
@@ -33,6 +34,7 @@ class BareFolder(FilesTarget):
         """Return the files. Raises the errors of :func:`bare_targets`."""
         targets = bare_targets(self.folder, self.output, self.where)
         refuse_inside(self.output, as_paths(self.paths))
+        refuse_output(self.output)
         self.tasks = [FileTask(path=path, target=target) for path, target in targets.items()]
         return list(targets)
 

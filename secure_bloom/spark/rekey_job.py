@@ -19,7 +19,7 @@ from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.catalog import absolute_place
-from secure_bloom.lakes.managed_tables import table_to_write
+from secure_bloom.lakes.managed_tables import refuse_output, table_to_write
 from secure_bloom.rekeying.file_work import RekeyWork, check_columns
 from secure_bloom.rekeying.rekey_report import RekeyedFile, table_notes
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
@@ -155,6 +155,7 @@ def reencrypt(
         if folder is not None:
             output_paths(files, files.roots, folder)
             refuse_inside(folder, files.roots)
+            refuse_output(folder)
         return plain_report(files, _job(open_work, files, folder), wanted)
 
 

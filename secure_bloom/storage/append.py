@@ -28,7 +28,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from secure_bloom.errors import FileChangedError, FormatError, UnfinishedWriteError
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnfinishedWriteError
 from secure_bloom.storage.durable_writes import read_all, remove_sidecar, write_all
 from secure_bloom.storage.local import LocalFile, identity_of
 from secure_bloom.storage.locks import exclusive_lock
@@ -116,6 +116,7 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
         may_write(),
         _undone_on_error(fd, source.size),
     ):
+        _refuse_other_names(fd)
         # A tail that fills the disk half-way would have to be taken back, so the room is asked for
         # first.
         _require_room(fd, added)
@@ -127,6 +128,18 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
             _write_in_steps(fd, tail, source.size)
         os.fsync(fd)
     return source.size + added
+
+
+def _refuse_other_names(fd: int) -> None:
+    """Raise PolicyError for a file with hard links.
+
+    Under another name it may be a backup, or a file of a table whose log has its size.
+    """
+    if os.fstat(fd).st_nlink > 1:
+        raise PolicyError(
+            "the file has other names (hard links), under which it would grow too",
+            hint="replace the file instead: leave out --in-place; other names keep the old content",
+        )
 
 
 def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> str:

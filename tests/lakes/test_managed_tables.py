@@ -13,7 +13,7 @@ import secure_bloom as sb
 from secure_bloom import hudi, paimon
 from secure_bloom.cli import main
 from secure_bloom.hudi.filter_reader import show as hudi_show
-from testing.tables import customers, write
+from testing.tables import KEYRING, customers, write
 
 LOGS = {
     "Delta": "_delta_log/00000000000000000000.json",
@@ -131,3 +131,55 @@ def test_the_hint_names_every_table_because_each_needs_a_run_of_its_own(tmp_path
         sb.add_bloom_filters(tmp_path, columns=["id"])
     for name in ("a", "b"):
         assert str(tmp_path / name / "lake/table") in str(caught.value.hint)
+
+
+WRITING: dict[str, Callable[[str, str | None], Any]] = {
+    "add": lambda path, output: sb.add_bloom_filters(path, columns=["id"], output=output),
+    "reencrypt": lambda path, output: sb.reencrypt(
+        path, policy=sb.KeyPolicy(footer_key="k_footer", columns={}), keys=KEYRING, output=output
+    ),
+    "hudi add": lambda path, output: hudi.add_record_key_filter(path, column="city", output=output),
+}
+
+
+@pytest.mark.parametrize("kind", LOGS)
+@pytest.mark.parametrize("link", ["file", "folder", "folder above", "two links"])
+def test_links_in_a_folder_lead_no_verb_to_files_of_a_table(
+    tmp_path: Path, kind: str, link: str
+) -> None:
+    """The sizes in the table's log would be wrong, and its readers would find no footer."""
+    table = _table(tmp_path, kind) / "lake/table"
+    live, mine = table / "day=1/x.parquet", tmp_path / "mine"
+    mine.mkdir()
+    if link == "file":
+        (mine / "x.parquet").symlink_to(live)
+    elif link == "folder":
+        (mine / "day=1").symlink_to(live.parent)
+    elif link == "folder above":
+        (mine / "lake").symlink_to(table.parent)
+    else:
+        (tmp_path / "hop").symlink_to(live.parent)
+        (mine / "x.parquet").symlink_to(tmp_path / "hop/x.parquet")
+    before = live.read_bytes()
+    for call in [*WRITING.values(), lambda path, _: paimon.build_indexes(path, ["id"])]:
+        with pytest.raises(sb.UnsupportedFeatureError, match="its own log"):
+            call(str(mine), None)
+    assert live.read_bytes() == before
+    assert {it.name for it in table.rglob("*")} >= {"x.parquet"}
+    assert len([*live.parent.iterdir()]) == 1
+
+
+@pytest.mark.parametrize("kind", LOGS)
+@pytest.mark.parametrize("place", ["", "day=1", "new/folder", "link"])
+def test_no_output_goes_into_a_table(tmp_path: Path, kind: str, place: str) -> None:
+    """A file of the same name would take the place of a live one."""
+    table = _table(tmp_path, kind) / "lake/table"
+    (tmp_path / "mine").mkdir()
+    write(tmp_path / "mine/x.parquet", customers(5))
+    (tmp_path / "link").symlink_to(table / "day=1")
+    output = tmp_path / "link" if place == "link" else table / place
+    before = {it: it.is_file() and it.read_bytes() for it in table.rglob("*")}
+    for call in WRITING.values():
+        with pytest.raises(sb.UnsupportedFeatureError, match="its own log"):
+            call(str(tmp_path / "mine"), str(output))
+    assert {it: it.is_file() and it.read_bytes() for it in table.rglob("*")} == before

@@ -150,3 +150,17 @@ def test_a_folder_that_may_not_be_looked_into_is_an_error(table: Path, branches:
             listed([table], Chosen(), branches=branches)
     finally:
         (table / "day=2").chmod(0o755)
+
+
+@pytest.mark.parametrize("branches", [1, 100])
+@pytest.mark.parametrize("link", ["day=9", "day=1/x.parquet", "day=1/hour=9"])
+def test_links_to_a_table_are_refused_in_both_parts(
+    table: Path, tmp_path: Path, link: str, branches: int
+) -> None:
+    live = tmp_path / "other/data/x.parquet"
+    for each in (live, tmp_path / "other/_delta_log/00000000000000000000.json"):
+        each.parent.mkdir(parents=True)
+        each.write_text("x")
+    (table / link).symlink_to(live if link.endswith(".parquet") else live.parent)
+    with pytest.raises(UnsupportedFeatureError, match="its own log"):
+        listed([table], Chosen(), branches=branches)

@@ -53,6 +53,14 @@ def test_through_a_symbolic_link(data_file: Path, tmp_path: Path) -> None:
     assert contents(tmp_path) == {"part-0.parquet": ADDED, "link.parquet": ADDED}
 
 
+def test_a_file_with_another_name_is_not_appended_to(data_file: Path) -> None:
+    """The other name may be a backup, or a file of a table whose log has its size."""
+    data_file.with_name("backup").hardlink_to(data_file)
+    with pytest.raises(PolicyError, match="hard links"):
+        appended(data_file)
+    assert contents(data_file.parent) == {"part-0.parquet": OLD, "backup": OLD}
+
+
 def test_a_file_changed_since_it_was_read_is_left_alone(data_file: Path) -> None:
     data_file.with_name(".part-0.parquet.crc").write_bytes(b"crc")
     with open_input(str(data_file)) as file:
