@@ -228,7 +228,8 @@ def test_values_in_many_rows_are_left_to_a_full_decode(tmp_path: Path) -> None:
 def answer(path: Path, where: Any) -> object:
     """The rows, or the error: its class, its text without numbers, its hint and its place."""
     try:
-        return sb.read_table(path, where=where, keys=KEYRING).to_pydict()
+        # As a text, in which a NaN equals itself.
+        return repr(sb.read_table(path, where=where, keys=KEYRING).to_pydict())
     except SecureBloomError as error:
         text = re.sub(r"[0-9,]+", "N", error.message)
         return type(error), text, error.hint, error.row_group, error.column
@@ -243,16 +244,13 @@ def both_ways(path: Path, where: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[
         return ours, answer(path, where)
 
 
-def damaged(
-    content: bytes, extents: list[tuple[int, int]], rng: random.Random
-) -> Iterator[tuple[int, bytes]]:
-    """Copies with a byte changed, often one of a header, and the ordinal of its column."""
+def damaged(content: bytes, extents: list[tuple[int, int]], rng: random.Random) -> Iterator[bytes]:
+    """Copies with a byte changed, often one of a header."""
     while True:
-        changed, column = bytearray(content), rng.randrange(len(extents))
-        start, length = extents[column]
+        changed, (start, length) = bytearray(content), rng.choice(extents)
         at = start + rng.randrange(min(length, rng.choice([60, length])))
         changed[at] = rng.choice([0, 1, 127, 128, 255, changed[at] ^ 1 << rng.randrange(8)])
-        yield column, bytes(changed)
+        yield bytes(changed)
 
 
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
@@ -269,12 +267,13 @@ def test_damaged_pages_give_the_rows_or_the_error_of_a_full_decode(
     mode: Mode,
 ) -> None:
     rng = random.Random(f"{codec} {encoding} {version} {mode}")
-    # One more column of any type each time, some of which pyarrow must decode.
+    # One more column of any type each time, some of which pyarrow must decode.  No texts, because
+    # changed bytes are none.
     others = ["bool", "float64", "decimal38", "list", "two", "coded", "inner", "fixed"]
-    names = ["string", rng.choice(others)]
+    names = ["binary", rng.choice(others)]
     columns = {name: with_nulls(COLUMNS[name], 7).slice(0, 90) for name in names}
     table = pa.table({"key": pa.array(range(90)), **columns, "n": range(90)})
-    encodings = {"string": encoding or "PLAIN", "key": "PLAIN", "n": "DELTA_BINARY_PACKED"}
+    encodings = {"binary": encoding or "PLAIN", "key": "PLAIN", "n": "DELTA_BINARY_PACKED"}
     is_coded = encoding == "dictionary"
     path = write(
         tmp_path / "x.parquet",
@@ -290,8 +289,8 @@ def test_damaged_pages_give_the_rows_or_the_error_of_a_full_decode(
     for _, footer in opened_file(path):
         extents = [chunk_extent(footer.chunk(0, it)) for it in range(len(footer.leaves))]
     changed = damaged(path.read_bytes(), extents, rng)
-    for _ in range(trials(40)):
-        path.write_bytes(next(changed)[1])
+    for _ in range(trials(24)):
+        path.write_bytes(next(changed))
         ours, whole = both_ways(path, [("key", "=", rng.randrange(90))], monkeypatch)
         assert ours == whole
 
@@ -306,18 +305,18 @@ def test_damage_in_a_page_that_is_not_read_changes_no_row(
     index: bool,
 ) -> None:
     rng = random.Random(f"{codec} {index}")
-    table = pa.table({name: COLUMNS[name] for name in ("int32", "string", "fixed", "list")})
+    table = pa.table({name: COLUMNS[name] for name in ("int32", "binary", "fixed", "list")})
     table = table.append_column("key", [range(ROWS)])
-    options = {"use_dictionary": ["string"], "compression": codec, "write_page_index": index}
+    options = {"use_dictionary": ["binary"], "compression": codec, "write_page_index": index}
     path = written(tmp_path, table, **options)
     for _, footer in opened_file(path):
         extents = [chunk_extent(footer.chunk(0, it)) for it in range(len(footer.leaves))]
     changed = damaged(path.read_bytes(), extents, rng)
-    for _ in range(trials(60)):
-        path.write_bytes(next(changed)[1])
+    for _ in range(trials(40)):
+        path.write_bytes(next(changed))
         row = rng.randrange(ROWS)
         ours, whole = both_ways(path, [("key", "=", row)], monkeypatch)
-        assert ours in (whole, table.slice(row, 1).to_pydict())
+        assert ours in (whole, repr(table.slice(row, 1).to_pydict()))
 
 
 @pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.PLAIN])
