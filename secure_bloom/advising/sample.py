@@ -33,6 +33,8 @@ MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024
 #: At least this many row groups, whatever their size: chance must not decide.  And at most this
 #: many, however small: each takes time in each of a hundred lookups.
 _LEAST_ROW_GROUPS, _MOST_ROW_GROUPS = 6, 200
+#: Rows that take less than two bytes each: a file of 4 MB may have a billion equal ones.
+_MOST_ROWS = 64_000_000
 
 #: The footers of more files than these take long enough to show progress.
 _MANY = 500
@@ -207,7 +209,8 @@ def _choose_row_groups(files: Sequence[FileFacts]) -> dict[str, tuple[int, ...]]
     size = sum(file.size for file in files)
     count = sum(len(file.rows) for file in files)
     share = max(MOST_BYTES / max(1, size), _LEAST_ROW_GROUPS / max(1, count))
-    share = min(share, _MOST_ROW_GROUPS / max(1, count))
+    rows = sum(sum(file.rows) for file in files)
+    share = min(share, _MOST_ROW_GROUPS / max(1, count), _MOST_ROWS / max(1, rows))
     return {file.path: tuple(_some(file, share)) for file in files}
 
 

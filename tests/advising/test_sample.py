@@ -58,6 +58,19 @@ def test_of_large_files_some_row_groups_are_chosen(
     assert found.chosen_rows == 100 * sampling.MOST_FILES
 
 
+def test_of_very_many_rows_some_row_groups_are_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of a few MB may have a billion equal rows, and a lookup reads all that are chosen."""
+    rows = pa.table({"id": np.zeros(1000, np.int64)})
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=100)
+    assert sampled(tmp_path).chosen_count == 10
+    monkeypatch.setattr(sampling, "_MOST_ROWS", 250)
+    assert sampled(tmp_path).chosen_count == 2
+    monkeypatch.setattr(sampling, "_MOST_ROWS", 1)
+    assert sampled(tmp_path).chosen_count == 1
+
+
 def test_a_small_table_is_looked_at_whole(table: Path) -> None:
     found = sampled(table / "03.parquet")
     assert found.chosen_count == found.row_group_count
