@@ -337,6 +337,7 @@ _COERCIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[object, pa.DataT
     (pa.types.is_duration, _duration),
 ]
 
+_OF_A_MONTH = "; a month is >= its first day and < that of the next month"
 _TEXT = "a text in quotes: '5'"
 _EXAMPLES: list[tuple[Callable[[pa.DataType], bool], str]] = [
     (pa.types.is_string, _TEXT),
@@ -346,14 +347,14 @@ _EXAMPLES: list[tuple[Callable[[pa.DataType], bool], str]] = [
     (pa.types.is_integer, "12 or -12"),
     (pa.types.is_floating, "1.5, -2e-3 or inf"),
     (pa.types.is_decimal, "1.50"),
-    (pa.types.is_date, "2024-03-01"),
+    (pa.types.is_date, f"2024-03-01{_OF_A_MONTH}"),
     (pa.types.is_time, "10:30:00"),
     (pa.types.is_duration, "PT1H30M or P2DT0.5S (ISO 8601)"),
     (
         lambda t: pa.types.is_timestamp(t) and t.tz is None,
-        "2024-03-01T10:30:00, without a zone; an instant (INT96) in UTC",
+        f"2024-03-01T10:30:00, without a zone; an instant (INT96) in UTC{_OF_A_MONTH}",
     ),
-    (pa.types.is_timestamp, "2024-03-01T10:30:00Z"),
+    (pa.types.is_timestamp, f"2024-03-01T10:30:00Z{_OF_A_MONTH}"),
     (pa.types.is_fixed_size_binary, "text, hex:00ff or, of 16 bytes, a UUID"),
 ]
 

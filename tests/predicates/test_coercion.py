@@ -142,3 +142,11 @@ def test_a_value_of_another_kind_is_refused_without_it(of: pa.DataType, value: A
     with pytest.raises(PolicyError, match="column x: the value is not one that") as caught:
         place_of(of, value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")])
+def test_a_month_without_a_day_is_told_how_to_ask_for_a_month(kind: pa.DataType) -> None:
+    with pytest.raises(PolicyError) as caught:
+        coerced_values("at", kind, ["2024-05"])
+    assert "a month is >= its first day and < that of the next month" in str(caught.value.hint)
+    assert "2024-05" not in f"{caught.value} {caught.value.hint}"
