@@ -62,7 +62,7 @@ def trace(
         allow_unverified: Read a signed file of a table whose footer key is missing.
         allow_unprotected: Read a file of a table that is protected less than the policy says.
         memory: The most that the index, and what is kept of the tables, may take; the process takes
-            some 250 MiB more. What does not fit is reported.
+            some 400 MiB more. What does not fit is reported.
         jobs: Files that are searched at once; by default one for each processor.
         progress: Called with the number of files done and the number of all files.
         storage_options: Settings of S3, as Polars, deltalake and pandas take them.
