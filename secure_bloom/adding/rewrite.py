@@ -250,10 +250,10 @@ class Rewriter(FileRewriter):
 
 
 def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
-    """Write a file that must be new. An equally large file of another attempt is accepted."""
+    """Write a new file, or accept a file of the same size that another attempt has written."""
     material = outside_material(file)
     if write_new_with_material(file, plan.keep, plan.tail, material, target) != plan.size:
-        raise FileChangedError("another file has the name of the new one")
+        raise FileChangedError("the path of the new file is taken by another file")
 
 
 #: What an option for weaker files does in a run that adds filters.

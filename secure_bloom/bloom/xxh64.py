@@ -126,11 +126,11 @@ def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) 
     if len(offsets) == 0:
         raise FormatError("binary offsets are empty, wanted one more than values")
     if (offsets[1:] < offsets[:-1]).any():
-        raise FormatError("binary offsets fall, each must be at least the one before")
+        raise FormatError("binary offsets descend, each must be at least the one before")
     if not 0 <= offsets[0] <= offsets[-1] <= len(data):
         raise FormatError(
             f"binary offsets run from {offsets[0]} to {offsets[-1]}, the data has {len(data)} bytes"
         )
     # Checked last: differences of unchecked offsets could overflow and look right.
     if prefix and (offsets[1:] - offsets[:-1] < prefix).any():
-        raise FormatError(f"a binary value is shorter than the {prefix} bytes before it")
+        raise FormatError(f"a binary value is shorter than its length field of {prefix} bytes")

@@ -1,9 +1,9 @@
 """Check arguments of public functions against the types in the signature, or raise PolicyError.
 
-The annotations are the rule.  An alias (``Paths``, ``Where``) is checked where its value is read.
+The annotations are the rule. An alias (``Paths``, ``Where``) is checked where its value is read.
 
-Functions with the same many arguments have them in one dataclass, which mypy checks. With
-:func:`takes` a function takes that dataclass, but is called with its fields.
+If several functions share many arguments, these are the fields of one dataclass, which mypy
+checks. With :func:`takes` a function takes the dataclass, but is called with its fields.
 """
 
 from __future__ import annotations

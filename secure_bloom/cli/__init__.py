@@ -99,7 +99,7 @@ def _run(arguments: list[str]) -> int | _Failure:
         return _Failure(message=_usage_message(error), hint=_usage_hint(error))
     except (KeyboardInterrupt, click.Abort):
         return _Failure(
-            message="interrupted; files already done stay done, the others are unchanged",
+            message="interrupted; finished files keep their changes, the others are unchanged",
             code=_EXIT_INTERRUPTED,
         )
     except (BrokenPipeError, SystemExit):

@@ -90,7 +90,7 @@ def report_lost(report: FilesReport, lost: str) -> ReportLostError:
     outcome = f"{counted(failed, 'file')} failed, and {rest}" if failed else "all is done"
     return ReportLostError(
         f"{outcome}, but {lost}",
-        hint="run again for a report: files that are done stay as they are",
+        hint="run again for a report: finished files are left as they are",
         report=report,
     )
 

@@ -209,7 +209,7 @@ def _refuse_paths(keys: tuple[str, ...]) -> None:
             kind = "folder" if Path(key).is_dir() else "file"
             raise PolicyError(
                 f"{key} is a {kind}, and lookup takes one PATH",
-                hint="quote the glob or pass the folder; keys like this go in by --from",
+                hint="quote the glob or pass the folder; give a key that is a path by --from",
             )
 
 

@@ -139,7 +139,7 @@ def new_command(
     from secure_bloom.encryption.policy import KeyPolicy
 
     if added and (names or policy_path is not None):
-        raise PolicyError("--add goes without other names and without --policy")
+        raise PolicyError("--add cannot be combined with other names or with --policy")
     if added:
         add_master_keys(file, set(added), bits=bits)
         print_line(f"{file}: added {', '.join(sorted(set(added)))}")

@@ -156,7 +156,7 @@ def _plan(
     read: TableRead, *, explain: bool, output: str | None, as_json: bool, verbose: bool
 ) -> int:
     if not explain or output is not None:
-        raise PolicyError("--plan-only goes with --explain, and without --output")
+        raise PolicyError("--plan-only needs --explain, and cannot be combined with --output")
     report = read.planned()
     if as_json:
         print_json({"rows": None, "explain": report.to_dict()})

@@ -68,7 +68,7 @@ def output_file(text: str | None, *, stdout_is_free: bool = True) -> Path | None
     if is_object_uri(text):
         raise PolicyError(
             "the output is an object, and rows are written to local files",
-            hint="name a local file, and copy it there",
+            hint="write to a local file, then copy it to the store",
         )
     path = Path(local_path(as_path(text)))
     with system_errors(text):
@@ -176,7 +176,8 @@ def format_of(given: str | None, output: Path | None) -> str:
     form = given or ("table" if on_terminal else "csv")
     if form == "table" and output is not None:
         raise PolicyError(
-            "a table is for the terminal", hint=f"--format {', '.join(_TEXTS)} or parquet"
+            "the format table is only for the terminal",
+            hint=f"--format {', '.join(_TEXTS)} or parquet",
         )
     if form in _BINARIES and on_terminal:
         raise PolicyError(

@@ -197,7 +197,7 @@ def decrypt_footer(module: BytesLike, key: bytes | AESGCM, file_aad: bytes) -> b
             decrypt_gcm(module, key, b"")
             raise UnsupportedFeatureError(
                 "the footer is encrypted without the AAD that the format prescribes",
-                hint="DuckDB (seen in 2.0.0) writes such files, whose parts could be exchanged "
+                hint="DuckDB (seen in 2.0.0) writes such files, and their modules can be exchanged "
                 "unnoticed: write the file again with Spark or pyarrow",
             ) from None
         raise IntegrityError(

@@ -379,8 +379,8 @@ def _clear(policy: ConfigTable) -> tuple[str, ...]:
         table = ConfigTable.of('[columns."*"]', columns[_ANY])
         if table.entries:
             raise PolicyError(
-                f"{table.name} can only say that all other columns may be in clear",
-                hint="write it without a word below it; [footer] uniform = true puts columns "
+                f"{table.name} takes no settings: it says that all other columns may be in clear",
+                hint="leave the section empty; [footer] uniform = true puts columns "
                 "without a key of their own under the footer's key",
             )
         names.append(_ANY)

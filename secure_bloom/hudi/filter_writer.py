@@ -199,9 +199,9 @@ class RecordKeyRewriter(FileRewriter):
         if is_open and not self.allow_clear_entry and any(chunk.cipher for chunk in chunks):
             raise PolicyError(
                 "the key column is encrypted, and the footer is not: it would show anyone the "
-                "smallest and the largest record key, and answer for any other",
+                "smallest and the largest record key, and anyone could test for any other key",
                 hint="secure-bloom add puts an encrypted filter into the file; "
-                "allow_clear_entry (--allow-clear-entry) writes this one all the same",
+                "allow_clear_entry (--allow-clear-entry) writes this filter all the same",
                 column=self.column,
             )
 

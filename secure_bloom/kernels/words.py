@@ -95,7 +95,7 @@ def fold_values(
     fold = _fold_values if extension.native is None else extension.native.fold_values
     size = fold(offsets, data, folded, ends, hashes, kinds, shapes)
     if size == DAMAGED:
-        raise ValueError("the offsets of values fall, or leave the data")
+        raise ValueError("the offsets of values descend, or lie outside the data")
     return folded[:size], ends, hashes, kinds
 
 

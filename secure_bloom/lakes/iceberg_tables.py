@@ -61,7 +61,7 @@ class IcebergTables(TableFormat):
         """Return the table of a catalog, given alone."""
         named = next(filter(is_in_catalog, paths), None)
         if named is not None and len(paths) > 1:
-            raise PolicyError("a table of a catalog is given alone", path=named)
+            raise PolicyError("a table of a catalog must be given alone", path=named)
         return named
 
     def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - every one

@@ -186,7 +186,7 @@ def _refuse(
         if set(present).isdisjoint(honoured):
             raise UnsupportedFeatureError(
                 f"{found}: its own log ({found.log_folder}) records which files are part of it, "
-                "and their sizes; a file that is replaced under it breaks the table, and its files "
+                "and their sizes; replacing one of these files breaks the table, and its files "
                 "without the log hold rows that were removed or never committed",
                 hint=found.refusal,
                 path=folder,

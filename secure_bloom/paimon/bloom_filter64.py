@@ -110,7 +110,9 @@ class BloomFilter64:
         view = memoryview(body)
         size = view.nbytes - COUNT_BYTES
         if not 1 <= size <= MAX_BIT_COUNT // 8:
-            raise FormatError(f"a bloom-filter index has {size} bytes of bits")
+            raise FormatError(
+                f"a bloom-filter index has {size} bytes of bits, wanted 1 to {MAX_BIT_COUNT // 8}"
+            )
         count = int.from_bytes(view[:COUNT_BYTES], "big")
         # 0 is no damage: Paimon then looks at no position, and lets every value pass.
         if not 0 <= count <= MAX_HASH_FUNCTIONS:

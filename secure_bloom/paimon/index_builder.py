@@ -105,7 +105,7 @@ def damage_hint(damage: FormatError) -> FormatError:
     """Return the error about a damaged index, with a hint that says how to replace the index."""
     damage.hint = damage.hint or (
         "replace_damaged (--replace-damaged) writes a new one in its place; "
-        "name all columns that the index shall have"
+        "name all columns that the new index is to have"
     )
     return damage
 
@@ -159,7 +159,7 @@ class FilterBuilder:
                 f"{', '.join(encrypted)}: the data is encrypted, and Paimon's index would be in "
                 "clear beside it: anyone could test values against it",
                 hint="secure-bloom add puts an encrypted filter into the file itself; "
-                "allow_clear_index (--allow-clear-index) builds this one all the same",
+                "allow_clear_index (--allow-clear-index) builds this index all the same",
             )
         if not self._allow_clear_index:
             clear = {chunk.leaf.path for it in sources for group in it.chunks for chunk in group}

@@ -168,7 +168,9 @@ def _as_type(name: str, given: object) -> DataType:
         return given
     if isinstance(given, str):
         return DataType.parse(given)
-    raise PolicyError(f"the type of {name!r} is of type {type(given).__name__}, wanted its text")
+    raise PolicyError(
+        f"the type of {name!r} is of type {type(given).__name__}, wanted a text such as 'BIGINT'"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,7 +92,7 @@ class ValueList:
     def _numbers(self, width: int) -> Iterator[tuple[int, int]]:
         step = width + PLACE.size
         if self.count * step > len(self.content):
-            raise FormatError(f"a bitmap index ends within its {self.count} values")
+            raise FormatError(f"a bitmap index is cut short in its list of {self.count} values")
         for start in range(0, self.count * step, step):
             yield start, start + width
 
@@ -104,7 +104,7 @@ class ValueList:
             length = int.from_bytes(self.content[at:start], "big", signed=True)
             at = start + length + PLACE.size
             if length < 0 or at > len(self.content):
-                raise FormatError(f"a bitmap index ends within its {self.count} values")
+                raise FormatError(f"a bitmap index is cut short in its list of {self.count} values")
             yield start, start + length
 
 

@@ -34,7 +34,7 @@ def decompressed(
     if codec == CompressionCodec.UNCOMPRESSED:
         # Checked although nothing is decoded: the values that follow are cut by this size.
         if len(body) != size:
-            raise FormatError(f"a page of {size} bytes has {len(body)}, and is not compressed")
+            raise FormatError(f"an uncompressed page has {len(body)} bytes, its header says {size}")
         return body
     # The size is a number of the file, and a buffer is made by it.
     if size < 0 or codec not in _NAMES:

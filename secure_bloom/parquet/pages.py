@@ -123,7 +123,7 @@ class Page:
         detail = None if name is None else getattr(header, name)
         if detail is None:
             kind = known_member(PageType, header.type, "PageHeader: type")
-            raise FormatError(f"PageHeader of a {kind.name} lacks its own header")
+            raise FormatError(f"PageHeader lacks the header of its type, {kind.name}")
         # The type is a text: to join types takes longer than all else here.
         return cast("DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader", detail)
 

@@ -203,7 +203,7 @@ def require_filterable(leaf: Leaf) -> None:
     if leaf.type is Type.BOOLEAN:
         raise UnsupportedFeatureError(
             f"column {leaf.name} is BOOLEAN, which the format gives no Bloom filter",
-            hint="two values never need one: leave the column out",
+            hint="leave the column out: a column of two values needs no filter",
         )
     if leaf.converted_type is ConvertedType.INTERVAL:
         raise UnsupportedFeatureError(

@@ -134,7 +134,9 @@ class OpenQuery:
         with self._errors():
             found = self._connection.sql(self._text, params=values)
             if found is None:
-                raise PolicyError("the query has no answer", hint="write SELECT ... FROM 'TABLE'")
+                raise PolicyError(
+                    "the statement returns no rows", hint="write SELECT ... FROM 'TABLE'"
+                )
             types = [str(it) for it in found.types]
             answer = found.to_arrow_reader(_BATCH_ROWS)
         fields = zip(answer.schema, types, strict=True)

@@ -64,8 +64,8 @@ def regions(chunks: Iterable[tuple[int, Chunk, OffsetAndLength | None]], end: in
         # Shared bytes would be sealed under the keys of two columns.
         if region.length < 0 or region.offset < done or region.end > end:
             raise FormatError(
-                f"{region.kind.name} at {region.offset} with {region.length} bytes lies outside of "
-                "the file's data, or over something else",
+                f"{region.kind.name} at {region.offset} with {region.length} bytes is outside "
+                "the file's data, or overlaps another part",
                 row_group=region.chunk.row_group,
                 column=region.chunk.leaf.name,
             )
@@ -73,7 +73,7 @@ def regions(chunks: Iterable[tuple[int, Chunk, OffsetAndLength | None]], end: in
             seen.add(region.key)
         # It is written anew with the places of its pages, which are known when those were written.
         elif region.kind is RegionKind.OFFSET_INDEX and region.key not in seen:
-            raise FormatError("an offset index comes before its pages")
+            raise FormatError("an offset index comes before the pages that it lists")
         done = region.end
     return found
 

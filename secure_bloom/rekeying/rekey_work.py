@@ -123,7 +123,8 @@ def rotation(
     wanted, old = loaded_policy(policy), loaded_policy(old_policy)
     if moves and old is not None:
         raise PolicyError(
-            "an old policy and moves from key to key both say which keys files have now",
+            "an old policy and moves of keys exclude each other: both say which keys files "
+            "have now",
             hint="with an old policy, leave the moves out (--from, --to): files get the keys "
             "of the new policy",
         )
@@ -181,7 +182,8 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient, policy: KeyPolicy | N
     if chained:
         raise PolicyError(
             f"keys are both old and new keys of moves: {', '.join(chained)}",
-            hint="a run that was cut short could not be resumed: rotate twice, the last move first",
+            hint="an interrupted run could not be resumed; run rotate once for each move, the "
+            "last one first",
         )
     # A client that cannot say which keys it has is asked by the first file.
     unknown = sorted(

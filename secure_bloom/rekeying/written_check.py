@@ -46,8 +46,8 @@ def check_written(
                 _read_first_page(file, footer.chunk(0, column), column)
     except SecureBloomError as error:
         error.hint = (
-            "the new file could not be read, so the old one was left as it was; look at it with "
-            "secure-bloom audit"
+            "the new file could not be read, so the old one was left as it was; check that "
+            "file with secure-bloom audit"
         )
         raise
 

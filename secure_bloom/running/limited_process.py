@@ -62,7 +62,7 @@ def in_limited_process(decode: Decode, file: BinaryIO, memory: int) -> Generator
             connection.send_bytes(file.read(wanted))
     except (EOFError, OSError):
         raise LimitedProcessError(
-            "the process that decodes it ended, as if memory was refused"
+            "the process that decodes it ended, most likely because it ran out of memory"
         ) from None
     finally:
         connection.close()

@@ -233,8 +233,8 @@ def start_process(opening: bytes, module: str) -> tuple[subprocess.Popen[bytes],
 def _lost(code: int) -> WorkerLostError:
     reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return WorkerLostError(
-        f"the process that worked on it has died ({reason}); the file is as it was, or done",
-        hint="run again; if memory was short, with --jobs 1",
+        f"the process that worked on it has died ({reason}); the file is unchanged, or finished",
+        hint="run again; if memory ran out, use --jobs 1",
     )
 
 

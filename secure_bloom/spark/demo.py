@@ -56,7 +56,7 @@ def run_demo(folder: Path | None, rows: int, *, quiet: bool = False) -> None:
     :class:`SparkUnavailableError` if Spark cannot run.
     """
     if rows < FILES:
-        raise PolicyError(f"{rows} rows do not fill {FILES} files", hint="give --rows more of them")
+        raise PolicyError(f"{rows} rows do not fill {FILES} files", hint="give a larger --rows")
     java()
     spark_jars()
     with system_errors(str(folder or tempfile.gettempdir())):

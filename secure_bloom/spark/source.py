@@ -117,7 +117,10 @@ class SecureBloomSource(sd.DataSource):
 
     def streamReader(self, *_: object, **__: object) -> NoReturn:  # noqa: N802 - PySpark's name
         """Raise UnsupportedFeatureError: the source does not read streams."""
-        _refuse_to("read a stream", hint='spark.read.format("secure_bloom") reads what is there')
+        _refuse_to(
+            "read a stream",
+            hint='spark.read.format("secure_bloom").load(PATH) reads a table',
+        )
 
 
 class PushdownSource(SecureBloomSource):

@@ -93,5 +93,5 @@ def _described(spark: SparkSession, name: str) -> dict[str, object]:
     except AnalysisException as error:
         raise UnsupportedFeatureError(
             f"{name} is a table of another catalog, which does not say where its files are",
-            hint="Delta, Iceberg and Hudi tables record their files themselves; they are refused",
+            hint="Delta, Iceberg and Hudi tables record their files in a log, and are refused here",
         ) from error

@@ -296,7 +296,8 @@ def executors_errors() -> Iterator[None]:
             raise DriverLostError(
                 "another program removed the file .call-ID.secure-bloom that this call keeps in "
                 "the folder while it runs, so its tasks have stopped",
-                hint="run again when nothing else removes files there; what is done stays done",
+                hint="run again when nothing else removes files there; finished files keep "
+                "their changes",
             ) from None
         lacks = re.search(rf"ImportError: {_UNFIT}(.*)", text)
         if lacks is None:

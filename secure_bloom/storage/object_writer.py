@@ -100,7 +100,7 @@ T = TypeVar("T")
 
 
 class CannotCopyError(Exception):
-    """The store does not copy for this caller, or not in parts like these."""
+    """The store cannot copy from the source for this caller, or cannot copy parts of this size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

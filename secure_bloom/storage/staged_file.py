@@ -295,7 +295,7 @@ class StagedFile:
     def _busy(self) -> FileChangedError:
         return FileChangedError(
             "another process is writing this file",
-            hint=f"if none is, delete {self._temporary} and run again",
+            hint=f"if no process is, delete {self._temporary} and run again",
             path=self._target,
         )
 

@@ -493,7 +493,7 @@ def embedded(data: bytes, known: int) -> Iterator[tuple[int, str]]:
             if match.end() > known:
                 probes -= kind == "zlib"
                 if probes < 0:
-                    raise UnreadError("bytes in which packed data may begin everywhere")
+                    raise UnreadError("bytes with too many places at which packed data may begin")
                 if kind != "zlib" or _is_zlib(data, match.start()):
                     yield match.start(), kind
 

@@ -335,7 +335,7 @@ def _forwards(pieces: Iterator[bytes], opened: Opened, place: str) -> Iterator[b
             evenness.take(piece)
             is_marked = is_marked or any(kind not in FOREIGN for _, kind in embedded(piece, 0))
         if is_marked or evenness.is_packed:
-            raise UnreadError("packed data in a text that comes out of packed data")
+            raise UnreadError("packed data inside a decoded text inside packed data")
     except UnreadError as error:
         opened.missed(place, error)
 
@@ -637,7 +637,7 @@ def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[
             yield from _unpacked(kind, file, opened, place, depth)
             return
     if evenness.is_packed:
-        raise UnreadError("bytes that look packed or encrypted, in no format that is opened")
+        raise UnreadError("bytes that look packed or encrypted, in an unknown format")
 
 
 def _unpacks(file: BinaryIO, kind: str) -> bool:

@@ -157,7 +157,7 @@ _DEEPEST: Final = 32
 def _flatten(value: object, name: str, fields: dict[str, list[object]], depth: int) -> None:
     """Put each single value of a record under the path of its field."""
     if depth > _DEEPEST:
-        raise UnreadError("an Avro file with deeper records than are read")
+        raise UnreadError("an Avro file with records that are nested too deep")
     if isinstance(value, dict):
         for key, member in value.items():
             _flatten(member, f"{name}.{key}" if name else str(key), fields, depth + 1)

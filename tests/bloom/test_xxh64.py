@@ -167,5 +167,5 @@ print({"numpy", "pyarrow"} & set(sys.modules))
 
 
 def test_a_value_shorter_than_its_prefix_is_refused() -> None:
-    with pytest.raises(FormatError, match="shorter than the 4 bytes"):
+    with pytest.raises(FormatError, match="shorter than its length field of 4 bytes"):
         list(xxh64.binary_chunks(np.array([0, 7, 10]), np.zeros(10, np.uint8), prefix=4))

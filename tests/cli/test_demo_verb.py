@@ -23,7 +23,7 @@ def test_too_few_rows_are_refused_and_nothing_is_made(
     code, out, err = run(capsys, str(tmp_path / "demo"), "--rows", str(FILES - 1))
     assert (code, out) == (2, "")
     assert err.startswith(f"secure-bloom: error: {FILES - 1} rows do not fill {FILES} files")
-    assert "secure-bloom: hint: give --rows more of them" in err
+    assert "secure-bloom: hint: give a larger --rows" in err
     assert not (tmp_path / "demo").exists()
 
 

@@ -377,7 +377,7 @@ def test_on_80_columns_rows_become_records_and_no_cell_is_cut(tmp_path: Path) ->
 
 def test_a_table_is_for_the_terminal(lake: Path, tmp_path: Path) -> None:
     error = read(lake, "--format", "table", "--output", tmp_path / "x.txt", code=2)
-    assert "a table is for the terminal" in error
+    assert "the format table is only for the terminal" in error
     assert not (tmp_path / "x.txt").exists()
 
 

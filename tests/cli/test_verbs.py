@@ -207,7 +207,7 @@ def test_a_lost_report_of_a_verb_that_writes_says_that_the_files_are_done(
     lost = "all is done, but the report cannot be written: No space left on device"
     assert done.stderr.splitlines() == [
         f"secure-bloom: error: {lost}",
-        "secure-bloom: hint: run again for a report: files that are done stay as they are",
+        "secure-bloom: hint: run again for a report: finished files are left as they are",
     ]
     assert (tmp_path / "f.parquet").read_bytes() != before
 

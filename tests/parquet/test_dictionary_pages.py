@@ -50,8 +50,8 @@ def values(cls: Any, num_values: int) -> object:
 @pytest.mark.parametrize(
     ("header", "text"),
     [
-        (page_header(), "DATA_PAGE lacks its own header"),
-        (page_header(type=PageType.DATA_PAGE_V2), "DATA_PAGE_V2 lacks its own header"),
+        (page_header(), "lacks the header of its type, DATA_PAGE"),
+        (page_header(type=PageType.DATA_PAGE_V2), "lacks the header of its type, DATA_PAGE_V2"),
         (page_header(data_page_header=values(DataPageHeader, -1)), "-1 values"),
         (
             page_header(compressed_page_size=2**31 - 1, data_page_header=values(DataPageHeader, 1)),
@@ -283,7 +283,7 @@ def test_a_chunk_without_a_dictionary_has_no_dictionary_page(tmp_path: Path) -> 
     ("fields", "text"),
     [
         ({"dictionary_page_header": values(DictionaryPageHeader, -1)}, "-1 values"),
-        ({"data_page_header": values(DataPageHeader, 1)}, "lacks its own header"),
+        ({"data_page_header": values(DataPageHeader, 1)}, "lacks the header of its type"),
     ],
 )
 def test_a_dictionary_page_counts_its_entries_by_its_own_header(

@@ -61,7 +61,7 @@ def test_regions_that_overlap_or_leave_the_file_are_refused(
     chunk = file.chunk(1, "b")
     del chunk.meta_data.dictionary_page_offset
     setattr(chunk.meta_data, name, value)
-    with pytest.raises(FormatError, match="lies outside of the file's data, or over something"):
+    with pytest.raises(FormatError, match="is outside the file's data, or overlaps another part"):
         found(file)
 
 
@@ -74,5 +74,5 @@ def test_an_offset_index_in_front_of_its_pages_is_refused(file: Opened) -> None:
     pages.meta_data.data_page_offset += length
     pages.meta_data.dictionary_page_offset = 4 + length
     column.offset_index_offset = 4
-    with pytest.raises(FormatError, match="comes before its pages"):
+    with pytest.raises(FormatError, match="comes before the pages that it lists"):
         found(file)

@@ -38,7 +38,9 @@ def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnMapping
         # One column of a file under two names: a condition on either would rule out by the other's
         # values.
         if stored in members and mode != "none":
-            raise FormatError("two columns of the table's schema have one place in its files")
+            raise FormatError(
+                "two columns of the table's schema have the same name or id in its files"
+            )
         members[stored] = NamedField(
             name=text(column, "name"),
             inside=_inside(column.get("type"), mode, depth - 1),

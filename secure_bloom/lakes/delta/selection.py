@@ -60,7 +60,8 @@ def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[Liv
     """Return the files that were added after a version."""
     if version > table.version:
         raise PolicyError(
-            f"since is version {version}, the table has come to {table.version}", path=table.folder
+            f"since is version {version}, the latest version of the table is {table.version}",
+            path=table.folder,
         )
     before = snapshot(table.folder, version=version)
     # Only paths are compared: a file whose rows were deleted since has a new vector and is no new

@@ -166,4 +166,4 @@ def _refuse_branch(table: CommitTable) -> None:
             path=table.path,
         )
     if str(refs[table.branch].snapshot_ref_type) != "branch":
-        raise PolicyError(f"{table.branch} is a tag, which never moves", path=table.path)
+        raise PolicyError(f"{table.branch} is a tag, and commits need a branch", path=table.path)

@@ -152,7 +152,7 @@ class Planner:
 
 def _with_way_out(error: KeyUnavailableError) -> KeyUnavailableError:
     error.hint = (
-        f"{error.hint or ''}; to read on without this condition, and get rows for "
-        "which it may not hold: without_filter_keys=True or --without-filter-keys"
+        f"{error.hint or ''}; to read without this condition, which returns "
+        "also rows that do not fulfil it: without_filter_keys=True or --without-filter-keys"
     ).lstrip("; ")
     return error

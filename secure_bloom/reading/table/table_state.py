@@ -55,7 +55,7 @@ class FolderState:
         return stored
 
     def with_columns_of_log(self, stored: pa.Schema) -> pa.Schema:
-        """Return the columns of the files, and those that no file has."""
+        """Return the columns of the files unchanged, because a plain folder has no log."""
         return stored
 
 

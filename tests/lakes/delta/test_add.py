@@ -120,7 +120,7 @@ def test_a_run_may_commit_after_every_few_files(tmp_path: Path) -> None:
         ({"in_place": True}, "never changed in place"),
         ({"output": "elsewhere"}, "not written to another folder"),
         ({"where": "id = 1"}, "'id' is not a partition column"),
-        ({"since": 9}, "the table has come to 2"),
+        ({"since": 9}, "the latest version of the table is 2"),
         ({"commit_every": 0}, "must be at least 1"),
         ({"columns": "day"}, "day is a partition column"),
         ({"columns": "emial"}, "emial"),

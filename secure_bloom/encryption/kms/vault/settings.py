@@ -127,7 +127,7 @@ def _auth(table: ConfigTable) -> str:
     other = frozenset().union(*_AUTH_WORDS.values()) - _AUTH_WORDS[auth]
     for word in sorted(other & table.entries.keys()):
         raise PolicyError(
-            f"{word!r} of [kms] does not go with auth {auth!r}",
+            f"{word!r} of [kms] cannot be combined with auth {auth!r}",
             hint=f"auth {auth!r} takes {', '.join(sorted(_AUTH_WORDS[auth]))}",
         )
     if auth == "kubernetes" and table.text("role") is None:

@@ -31,7 +31,7 @@ def test_http_to_another_machine_is_refused_unless_said_so() -> None:
         ({"address": "https://vault:99999"}, "is not an address"),
         ({"address": "https://v", "token": "hvs.x"}, "unknown word 'token'"),
         ({"address": "https://v", "auth": "aprole"}, "it must be one of"),
-        ({"address": "https://v", "role": "r"}, "'role' of [kms] does not go with auth"),
+        ({"address": "https://v", "role": "r"}, "'role' of [kms] cannot be combined with auth"),
         ({"address": "https://v", "auth": "kubernetes"}, "names no role"),
         ({"address": "https://v", "mount": "../x"}, "not the path of a mount"),
         ({"address": "https://v", "allow_http": "yes"}, "it must be true or false"),
