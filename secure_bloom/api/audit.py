@@ -52,8 +52,8 @@ def audit(
         severity: The lowest severity that counts; by default low.
         sample: Number of files to check, spread evenly. By default all.
         without_keys: Check only what an outsider sees.
-        check_values: Read the first page of each column chunk that has a filter, and look its
-            values up in the filter.
+        check_values: Read all values of each column that has a filter, and look them up in the
+            filter.  Search all files and names for values of sensitive columns.
         strict: A column that no rule of the policy names is a finding.
         baseline: An earlier report in JSON. Its findings do not count.
         spark_properties: Properties of a Spark session, which are checked against the policy too.

@@ -80,8 +80,8 @@ def audit(
         severity: The lowest severity that counts; by default low.
         sample: Number of files to check, spread evenly. By default all.
         without_keys: Check only what an outsider sees.
-        check_values: Read the first page of each column chunk that has a filter, and look its
-            values up in the filter.  Search all files for values of sensitive columns: executors
+        check_values: Read all values of each column that has a filter, and look them up in the
+            filter.  Search all files for values of sensitive columns: executors
             search the files of tables, and the driver the other files and all names.  The driver
             and each Python worker read the values of sensitive columns once.  Of a column that does
             not fit into memory, the driver and each task read them twice more.
