@@ -405,7 +405,7 @@ class TestFooter:
         assert (caught.value.message, caught.value.hint) == (
             "the footer is encrypted without the AAD that the format prescribes",
             (
-                "DuckDB (seen in 2.0.0) writes such files, whose parts could be exchanged "
+                "DuckDB (seen in 2.0.0) writes such files, and their modules can be exchanged "
                 "unnoticed: write the file again with Spark or pyarrow"
             ),
         )

@@ -209,7 +209,7 @@ def test_damage_in_a_schema_tells_the_table(tmp_path: Path) -> None:
     columns = [column(name, **twice) for name in ("a", "b")]
     mapped = start(*columns, features=["columnMapping"], delta_columnMapping_mode="name")
     commit(tmp_path, 0, *mapped, add("x"))
-    with pytest.raises(FormatError, match="one place in its files") as caught:
+    with pytest.raises(FormatError, match="the same name or id in its files") as caught:
         list_tables([str(tmp_path)])
     assert caught.value.path == str(tmp_path)
 

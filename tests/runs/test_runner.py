@@ -251,7 +251,7 @@ def test_when_a_run_ends_its_workers_finish_their_files_and_end(
     if blow is signal.SIGINT:
         assert run.returncode == 130
         assert said.strip().count("\n") == 0
-        assert "interrupted; files already done stay done" in said
+        assert "interrupted; finished files keep their changes" in said
     assert {path: path.read_bytes() for path in lake.iterdir()}.keys() == before.keys()
     changed = [path for path, content in before.items() if path.read_bytes() != content]
     assert len(changed) <= 2 * AT_ONCE

@@ -363,7 +363,7 @@ UNREAD: dict[str, tuple[bytes, str]] = {
     "LHA": (b"\x21\x1d-lh5-" + NOISE, "look packed"),
     "packed data after a long text": (
         gzip.compress(b"a text\n" * 999 + GZIP),
-        "comes out of packed data",
+        "a decoded text inside packed data",
     ),
 }
 
