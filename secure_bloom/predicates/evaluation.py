@@ -8,7 +8,7 @@ null neither ``in`` nor ``not in`` is true.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,23 @@ def true_rows(predicate: BoundPredicate, table: pa.Table) -> pa.ChunkedArray:
 
 
 def _column(condition: BoundCondition, table: pa.Table) -> pa.ChunkedArray:
-    column = table.column(condition.path[0])
-    if len(condition.path) > 1:
-        column = pc.struct_field(column, list(condition.path[1:]))
-    return column
+    column, members = table.column(condition.path[0]), condition.path[1:]
+    if not members:
+        return column
+    chunks = [_member(chunk, members) for chunk in column.iterchunks()]
+    return pa.chunked_array(chunks) if chunks else pc.struct_field(column, list(members))
+
+
+def _member(array: pa.StructArray, members: Sequence[str]) -> pa.Array:
+    """Return the values at a path inside a structure, null where it is null.
+
+    ``pc.struct_field`` takes time for every member of a structure, so it is called for nulls alone.
+    """
+    for member in members:
+        place = array.type.get_field_index(member)
+        has_nulls = array.null_count or place < 0
+        array = pc.struct_field(array, member) if has_nulls else array.field(place)
+    return array
 
 
 def _test(condition: BoundCondition, column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -85,6 +85,17 @@ def test_no_number_is_made_for_each_element_of_a_list() -> None:
     assert peak < 8 * count
 
 
+def test_members_of_slices_and_of_null_structures() -> None:
+    rows = [{"t": {"n": 1}}, {"t": None}, None, {"t": {"n": 2}}, {"t": {"n": 3}}]
+    table = pa.table({"s": pa.chunked_array([pa.array(rows), pa.array(rows[3:])])})
+    predicate = bind(from_text("s.t.n > 1"), table.schema)
+    expected = [False, None, None, True, True, True, True]
+    assert true_rows(predicate, table).to_pylist() == expected
+    assert true_rows(predicate, table.slice(1, 5)).to_pylist() == expected[1:6]
+    assert true_rows(predicate, table.slice(4)).to_pylist() == expected[4:]
+    assert true_rows(predicate, table.slice(0, 0)).to_pylist() == []
+
+
 #: Rows of two columns with every pair of values and null.
 PAIRS = pa.table(
     {
