@@ -119,7 +119,9 @@ def test_an_explanation_with_an_output_writes_the_rows_too(lake: Path, tmp_path:
     assert "instead of the rows; with --output they are written too" in told
 
 
-@pytest.mark.parametrize("width", [30, 45, 200])
+@pytest.mark.parametrize(
+    "width", [30, *(pytest.param(width, marks=pytest.mark.slow) for width in (45, 200))]
+)
 def test_the_files_of_an_explanation_fit_a_narrow_terminal(lake: Path, width: int) -> None:
     shown = on_terminal(lake, width, "--where", "email = 'user7@example.com'", "--explain")
     document = json.loads(read(lake, *WHERE, "--explain", "--json").stdout)["explain"]

@@ -311,7 +311,13 @@ def test_a_name_says_the_format_and_what_was_written_is_said(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize(
-    ("verb", "form"), [("read", "parquet"), ("sql", "arrow"), ("read", "tsv"), ("sql", "parquet")]
+    ("verb", "form"),
+    [
+        ("read", "tsv"),
+        ("sql", "arrow"),
+        pytest.param("read", "parquet", marks=pytest.mark.slow),
+        ("sql", "parquet"),
+    ],
 )
 def test_rows_go_into_a_pipe_in_each_format(lake: Path, verb: str, form: str) -> None:
     asked = [str(lake)] if verb == "read" else [f"select * from '{lake}'"]

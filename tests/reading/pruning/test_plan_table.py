@@ -176,7 +176,7 @@ def _questions(files: int) -> list[pc.Expression | None]:
     ]
 
 
-@pytest.mark.parametrize("files", [1, 2, 9, 10, 300])
+@pytest.mark.parametrize("files", [1, 2, 9, 10, pytest.param(300, marks=pytest.mark.slow)])
 def test_rows_are_those_that_pyarrow_finds(tiny: list[str], files: int) -> None:
     dataset = ds.dataset(tiny[:files], partitioning="hive")
     # Of many files not all is asked: what matters is where their runs end.
