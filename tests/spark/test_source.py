@@ -634,7 +634,7 @@ class TestOptions:
         asked = {"columns": "id", "where": "email = 'user77@example.com' and id = 77"}
         with pytest.raises(
             Exception,
-            match=r'rows for which it may not hold: .option\("withoutFilterKeys", "true"\)',
+            match=r'rows that do not fulfil it: .option\("withoutFilterKeys", "true"\)',
         ):
             ours(spark, people, keyring=str(path), **asked).collect()
         unchecked = ours(spark, people, keyring=str(path), withoutFilterKeys="true", **asked)

@@ -40,7 +40,7 @@ def test_without_mapping_there_are_no_other_names() -> None:
 
 
 def test_two_columns_in_one_place_are_damage() -> None:
-    with pytest.raises(FormatError, match="one place"):
+    with pytest.raises(FormatError, match="same name or id"):
         names(field("a", 1), field("b", 1))
 
 

@@ -68,7 +68,7 @@ def test_where_is_about_partition_columns_alone(table: Snapshot, where: str) -> 
 
 
 def test_a_version_that_is_not_yet_there_is_refused(table: Snapshot) -> None:
-    with pytest.raises(sb.PolicyError, match="has come to 1"):
+    with pytest.raises(sb.PolicyError, match="latest version of the table is 1"):
         TableSelection(since=2).files(table)
 
 
