@@ -135,7 +135,7 @@ def test_values_in_chunks_make_the_same_filter(monkeypatch: pytest.MonkeyPatch) 
 def test_hostile_offsets_leave_the_filter_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xxh64, "CHUNK", 2)
     bloom = SplitBlockBloomFilter(1)
-    with pytest.raises(FormatError, match="fall"):
+    with pytest.raises(FormatError, match="descend"):
         bloom.insert_binary(np.array([0, 1, 2, 3, 2]), np.zeros(9, np.uint8))
     assert bloom == SplitBlockBloomFilter(1)
 
