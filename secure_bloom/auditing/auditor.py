@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from secure_bloom.auditing.audit_plan import AuditPlan
 from secure_bloom.auditing.checks import copies, folders
 from secure_bloom.auditing.checks.classification import check_partitions_classified
+from secure_bloom.auditing.checks.folders import folder_of
 from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.session_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
@@ -23,7 +25,7 @@ from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.older_names import OlderNames
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN, POLICY_TABLE_UNUSED
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
-from secure_bloom.auditing.table_places import NamedTables
+from secure_bloom.auditing.table_places import NamedTables, above_partitions
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.encryption.access import GivenKeys
@@ -254,6 +256,18 @@ class _TableSums:
         """Return the columns that partition the tables with a log, whose files are here."""
         return {column for table in self._logs(plan) for column in table.partition_columns}
 
+    def partitions(self, plan: AuditPlan) -> dict[str, set[str]]:
+        """Return the columns that partition each table, by its folder."""
+        logs = list(self._logs(plan))
+        found = {table.place: set(table.partition_columns) for table in logs}
+        places = {file: table.place for table in logs for file in table.files}
+        folders = {folder_of(path): places.get(path) for path in self.paths}
+        for folder, place in folders.items():
+            parts = (part.partition("=") for part in folder.split("/"))
+            names = {unquote(name) for name, equals, _ in parts if equals}
+            found.setdefault(place or above_partitions(folder), set()).update(names)
+        return found
+
     def has_named(self, column: str, plan: AuditPlan, older: OlderNames) -> bool:
         """Return whether a schema of a table with a log, whose files are here, has the column."""
         return any(
@@ -276,8 +290,7 @@ def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
         if table.all_read and is_whole:
             yield from _unknown_columns(table, plan)
         if request.strict:
-            named = table.partition_columns(plan)
-            yield from check_partitions_classified(table.paths, named, table.policy)
+            yield from check_partitions_classified(table.partitions(plan), table.policy)
         if plan.properties is not None:
             yield from check_properties(plan.properties, table.policy, table.columns)
     if plan.properties is not None and not summed.tables:

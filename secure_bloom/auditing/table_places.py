@@ -29,7 +29,7 @@ class NamedTables:
     ) -> None:
         self._policy = policy
         self._log_of = log_of
-        self._plain = {_above_partitions(folder) for folder in set(map(folder_of, files))}
+        self._plain = {above_partitions(folder) for folder in set(map(folder_of, files))}
 
     def name_of(self, path: str) -> str | None:
         """Return the name of the table of a place, or None if it belongs to no table."""
@@ -50,7 +50,8 @@ class NamedTables:
         return path
 
 
-def _above_partitions(folder: str) -> str:
+def above_partitions(folder: str) -> str:
+    """Return the folder of a table of plain files, of which a folder may be a partition."""
     while "=" in name_of(folder):
         folder = folder_of(folder)
     return folder

@@ -11,6 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.baseline import known_finding, known_findings
 from secure_bloom.auditing.findings import Severity
+from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY
 from testing.command_line import run
 
 
@@ -193,3 +194,67 @@ def test_another_wrong_key_of_a_column_is_new(tmp_path: Path) -> None:
         last.write_text(report.to_json())
         assert not sb.audit(table, policy=policies["wanted"], baseline=last).findings
     assert found == [["column-wrong-key"]] * 2
+
+
+@pytest.mark.parametrize(
+    "tables", ['[tables."a/*"]\n[tables."b/*"]\n', '[tables."*"]\n', ""], ids=["two", "any", "none"]
+)
+def test_a_partition_column_of_a_new_table_is_new(tmp_path: Path, tables: str) -> None:
+    """A table that nobody classified passes no nightly job because another one was accepted."""
+    lake, policy, last = tmp_path / "lake", tmp_path / "policy.toml", tmp_path / "last.json"
+    policy.write_text(f'[classified]\nclear = ["id"]\n{tables}')
+    for folder in ("a/kunde=x", "a/kunde=y"):
+        (lake / folder).mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1]}), lake / folder / "0.parquet")
+    words = ("audit", lake, "--policy", policy, "--strict")
+    last.write_text(run(*words, "--json").stdout)
+    # Another partition of the table that is known is not new.
+    (lake / "a" / "kunde=z").mkdir()
+    pq.write_table(pa.table({"id": [1]}), lake / "a" / "kunde=z" / "0.parquet")
+    assert run(*words, "--baseline", last).returncode == 0
+    (lake / "b" / "kunde=anna").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), lake / "b" / "kunde=anna" / "0.parquet")
+    done = run(*words, "--baseline", last)
+    assert done.returncode == 1, done.stdout
+    (finding,) = sb.audit(lake, policy=policy, strict=True, baseline=last).findings
+    assert (finding.path, finding.column) == (str(lake / "b"), "kunde")
+    # The report shows which table it is.
+    assert f"    {lake / 'b'}" in run(*words, "-v").stdout.replace(
+        "    b\n", f"    {lake / 'b'}\n"
+    ), run(*words, "-v").stdout
+
+
+def test_a_rule_for_a_column_is_wrong_in_one_table(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"id": ["x"]}), tmp_path / name / "0.parquet")
+    policy, last = tmp_path / "policy.toml", tmp_path / "last.json"
+    wrong = '[tables."{0}".columns.c]\nkey = "k"\n[tables."{0}".columns."c.d"]\nbloom = true\n'
+    start = '[footer]\nkey = "f"\n'
+    policy.write_text(start + wrong.format("a") + '[tables."b".columns.id]\n')
+    first = sb.audit(tmp_path, policy=policy, without_keys=True)
+    last.write_text(first.to_json())
+    policy.write_text(start + wrong.format("a") + wrong.format("b"))
+    report = sb.audit(tmp_path, policy=policy, without_keys=True, baseline=last)
+    named = {it.table for it in report.findings if it.id == "policy-filter-without-key"}
+    assert named == {"b"}
+    text = run("audit", tmp_path, "--policy", policy, "--without-keys").stdout
+    assert "in the tables a, b" in text
+
+
+def test_a_session_leaves_a_column_of_a_second_table_in_clear(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"email": ["x"]}), tmp_path / name / "0.parquet")
+    policy, last = tmp_path / "policy.toml", tmp_path / "last.json"
+    start = '[footer]\nkey = "f"\n[tables.a.columns.email]\nkey = "k"\n[tables.b.columns.email]\n'
+    properties = {
+        "parquet.crypto.factory.class": CRYPTO_FACTORY,
+        "parquet.encryption.footer.key": "f",
+    }
+    shared = {"without_keys": True, "spark_properties": properties}
+    policy.write_text(start)
+    last.write_text(sb.audit(tmp_path, policy=policy, **shared).to_json())
+    policy.write_text(f'{start}key = "k"\n')
+    found = sb.audit(tmp_path, policy=policy, baseline=last, **shared).findings
+    assert ("spark-column-unprotected", "b") in {(it.id, it.table) for it in found}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from urllib.parse import unquote
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.findings import Finding
@@ -70,16 +69,14 @@ def _sample(chunk: ChunkSubject) -> list[str]:
 
 
 def check_partitions_classified(
-    paths: Iterable[str], columns: Collection[str], policy: KeyPolicy
+    tables: Mapping[str, Collection[str]], policy: KeyPolicy
 ) -> Iterator[Finding]:
     """Check that a rule names each partition column, because names of folders show its values.
 
-    ``columns`` are the partition columns that table logs name. Those of ``paths`` are added.
+    ``tables`` has the partition columns of each table by its folder.
     """
-    folders = {part for path in paths for part in path.split("/")[:-1] if "=" in part}
-    names = {unquote(folder.partition("=")[0]) for folder in folders}
-    for name in sorted({*names, *columns}):
-        if not policy.is_classified((name,)):
-            yield COLUMN_UNCLASSIFIED.finding(
-                "no rule of the policy names the column, and it partitions the table", column=name
-            )
+    for folder, names in sorted(tables.items()):
+        for name in sorted(names):
+            if not policy.is_classified((name,)):
+                what = "no rule of the policy names the column, and it partitions the table"
+                yield COLUMN_UNCLASSIFIED.finding(what, path=folder, column=name)

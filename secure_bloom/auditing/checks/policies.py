@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from secure_bloom.auditing.failures import with_causes
 from secure_bloom.auditing.findings import Finding
@@ -34,9 +35,14 @@ def check_draft(problems: tuple[PolicyError, ...], path: str) -> Iterator[Findin
 def check_policy(policy: KeyPolicy) -> Iterator[Finding]:
     """Check that the rule for a column and the rule for its parent do not contradict each other."""
     for rule in policy.columns.values():
-        outer = policy.own_key_for(rule.path.split(".")[:-1])
+        parts = rule.path.split(".")
+        outer = policy.own_key_for(parts[:-1])
         if outer is not None:
-            yield from _check_inner(rule, outer)
+            paths = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+            # A mistake in the rules of all tables is one mistake.
+            is_own = not policy.shared.issuperset(paths & policy.columns.keys())
+            table = policy.table if is_own else None
+            yield from (replace(it, table=table) for it in _check_inner(rule, outer))
 
 
 def _check_inner(rule: ColumnRule, outer: str) -> Iterator[Finding]:

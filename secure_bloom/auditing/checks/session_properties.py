@@ -10,7 +10,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.policy_rules import (
@@ -156,10 +156,11 @@ def check_properties(
         yield SPARK_INVALID.finding("parquet.encryption.column.keys is not key:column,column")
     named = [pair for entry in entries if entry not in malformed for pair in _pairs(entry)]
     session = _Session(properties=plain, column_keys=tuple(named))
-    yield from _check_names(session, policy, columns)
     yield from _check_kms_address(session)
+    found = [*_check_names(session, policy, columns)]
     if policy.footer_key is not None:
-        yield from _check_session(session, policy, columns)
+        found += _check_session(session, policy, columns)
+    yield from (replace(it, table=policy.table) for it in found)
 
 
 def _check_kms_address(session: _Session) -> Iterator[Finding]:

@@ -307,7 +307,7 @@ def _finding(number: int, group: Mistake, meaning: str | None, paths: str) -> st
 <span>{columns}</span></h3>
 <p>{escape(legible(group.what, _LONGEST))}</p>
 {note}<p class="fix"><b>Fix</b> {_fix(group.fix)}</p>
-<p class="remark">{extent(group)}</p>
+<p class="remark">{escape(extent(group))}</p>
 {paths}</article>"""
 
 

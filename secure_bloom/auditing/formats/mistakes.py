@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity, fix_of
-from secure_bloom.reports.text import counted
+from secure_bloom.reports.text import counted, legible
 
 #: An id with more wordings than this is one mistake: hostile files can word findings endlessly.
 _MOST_WORDINGS = 12
@@ -139,10 +139,18 @@ def parts_of_fix(fix: str) -> Iterator[tuple[str, bool]]:
             yield part, number % 2 == 1
 
 
+#: The most tables that the extent of a mistake names.
+_MOST_TABLES = 5
+_NOWHERE = "in the policy, or the dataset as a whole"
+
+
 def extent(group: Mistake) -> str:
     """Return the extent of a mistake: its files and row groups."""
     if not group.paths:
-        return "in the policy, or the dataset as a whole"
+        tables = list(dict.fromkeys(it.table for it in group.findings if it.table is not None))
+        more = ", ..." if len(tables) > _MOST_TABLES else ""
+        named = ", ".join(map(legible, tables[:_MOST_TABLES])) + more
+        return f"in the table{'s' * (len(tables) > 1)} {named}" if tables else _NOWHERE
     files = counted(len(group.paths), "file")
     return f"{files}, {counted(group.row_groups, 'row group')}" if group.row_groups else files
 

@@ -127,7 +127,8 @@ def _result(
 def _message(mistake: Mistake) -> str:
     """Return the message: the place, the mistake and the fix."""
     where = [named_columns(mistake.columns)] if mistake.columns else []
-    if len(mistake.paths) > 1:
+    has_table = any(it.table is not None for it in mistake.findings)
+    if len(mistake.paths) > 1 or (not mistake.paths and has_table):
         where.append(extent(mistake))
     elif row_groups := [f.row_group for f in mistake.findings if f.row_group is not None]:
         where.append(_row_groups_text(sorted(set(row_groups))))
