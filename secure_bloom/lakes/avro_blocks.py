@@ -130,14 +130,14 @@ class AvroBlocks:
 
 
 def kept_by_text(read: Callable[[bytes], A]) -> Callable[[bytes], A]:
-    """Return ``read``, which keeps its results for the last few schemas that are not large."""
+    """Return ``read`` with a cache of its results for the last few texts, except long ones."""
     kept = lru_cache(maxsize=_KEPT_SCHEMAS)(read)
     return lambda text: kept(text) if len(text) <= _MOST_KEPT else read(text)
 
 
 @kept_by_text
 def schema_of(text: bytes) -> tuple[Any, AvroCost]:
-    """Return the parsed schema of a text, and its cost. Do not change them."""
+    """Return the parsed schema in ``text``, and its cost. Both are cached: do not change them."""
     try:
         schema = parsed_json(text, "the schema of an Avro file")
     except (ValueError, RecursionError):

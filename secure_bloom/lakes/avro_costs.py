@@ -71,7 +71,7 @@ class AvroCost:
         return records * self.fixed + self.each * size
 
     def of_lists(self, value: Any) -> int:
-        """Return what the items of all lists in a decoded value take."""
+        """Return how many bytes the items of all lists in a decoded value take."""
         size = 0
         for it in self.lists:
             found = value
@@ -151,7 +151,10 @@ def _list(item: AvroCost, *, least: int) -> AvroCost:
 
 
 def _united(branches: Sequence[AvroCost]) -> AvroCost:
-    """Return the cost of a union, which writes the number of its branch first."""
+    """Return the cost of a union of ``branches``.
+
+    An encoded union starts with its branch's index.
+    """
     return AvroCost(
         fixed=max([_LEAF, *(it.fixed for it in branches)]),
         least=1 + min([it.least for it in branches], default=0),

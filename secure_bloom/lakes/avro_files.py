@@ -87,7 +87,10 @@ def _without_logical_types(schema: Any) -> Any:
 
 
 def _without_fields(schema: Any) -> Any:
-    """Return the schema of records, or of a union with records, without their fields."""
+    """Return a schema in which records have no fields. fastavro uses it to skip records.
+
+    ``schema`` is a record, or a union with records.
+    """
     if isinstance(schema, list):
         return list(map(_without_fields, schema))
     return {**schema, "fields": []} if isinstance(schema, dict) else schema
@@ -95,7 +98,7 @@ def _without_fields(schema: Any) -> Any:
 
 @kept_by_text
 def _for_fastavro(text: bytes) -> tuple[Any, Any]:
-    """Return a schema, and one that skips its records, both as fastavro parses them."""
+    """Return two schemas as fastavro parses them: one reads the records, the other skips them."""
     import fastavro
 
     schema = _without_logical_types(schema_of(text)[0])

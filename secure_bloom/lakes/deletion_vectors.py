@@ -100,10 +100,10 @@ def _rows(data: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
 
 @contextmanager
 def _decoding(size: int, numbers: int) -> Iterator[None]:
-    """Reserve what a vector of ``size`` bytes with ``numbers`` positions takes to be decoded.
+    """Reserve the memory that decoding a deletion vector takes, while the block runs.
 
-    The vectors of all files that threads read now share the budget.  Raises MemoryBudgetError for
-    a vector that takes more than all of it.
+    The vector has ``size`` bytes and ``numbers`` positions. All threads share one memory budget.
+    Raises MemoryBudgetError if a single vector takes more than the whole budget.
     """
     takes = numbers * _POSITION_BYTES + VECTOR_COST * size
     refuse_beyond(takes, _WHAT)
@@ -112,9 +112,9 @@ def _decoding(size: int, numbers: int) -> Iterator[None]:
 
 
 def _kept(found: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the positions of a vector for as long as a reader keeps them.
+    """Count the positions of a vector against the memory budget until they are freed.
 
-    Raises MemoryBudgetError if those of all files that are read now take more than the budget.
+    Raises MemoryBudgetError if the positions of all files that are read now exceed the budget.
     """
     if found.nbytes >= _LARGE:
         account = _KEPT.account()

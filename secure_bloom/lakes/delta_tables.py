@@ -55,7 +55,7 @@ class DeltaTables(TableFormat):
         )
 
     def table_to_write(self, paths: Sequence[str]) -> str | None:
-        """Return the folder of a Delta table, given alone."""
+        """Return the folder of a Delta table if it is the only path, or None."""
         if len(paths) != 1:
             return None
         path = local_path(paths[0])
@@ -63,7 +63,7 @@ class DeltaTables(TableFormat):
         return folder if tree_of(folder).is_folder(join(folder, self.log_folder)) else None
 
     def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - of any table
-        """Return True but for ``decrypt``, which writes to a folder without a log."""
+        """Return True, except for ``decrypt``, which writes to a folder without a log."""
         return verb != "decrypt"
 
     def open_to_write(self, place: str, choice: TableChoice) -> WritableTable:

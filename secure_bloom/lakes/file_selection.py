@@ -42,7 +42,7 @@ class FileSelection:
     def folder(self, path: str, /) -> bool:
         """Return whether any file below the folder may be wanted.
 
-        Values further down are not known.
+        Partition values in the names of its subfolders are not known yet.
         """
         if self.predicate is None:
             return True

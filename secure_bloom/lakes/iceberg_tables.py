@@ -58,7 +58,7 @@ class IcebergTables(TableFormat):
         )
 
     def table_to_write(self, paths: Sequence[str]) -> str | None:
-        """Return the table of a catalog, given alone."""
+        """Return the table of a catalog if it is the only path, or None."""
         named = next(filter(is_in_catalog, paths), None)
         if named is not None and len(paths) > 1:
             raise PolicyError("a table of a catalog must be given alone", path=named)

@@ -95,7 +95,7 @@ def refuse_above(paths: Paths, honoured: Collection[TableFormat] = ()) -> dict[s
 
 
 def refuse_output(folder: str) -> None:
-    """Refuse a folder for new files in a managed table: one may take the place of a live file."""
+    """Refuse a folder for new files in a managed table: a new file could replace a live one."""
     tree = tree_of(folder)
     _refuse_folders(dict.fromkeys(tree.parents(tree.join(folder, "new")), tree))
 
@@ -179,7 +179,7 @@ def refuse_folder(
 def _refuse(
     tree: Tree, folder: str, names: Mapping[str, bool | None], honoured: Collection[TableFormat]
 ) -> TableFormat | None:
-    """Refuse a folder as :func:`refuse_folder` does, given what each log's name leads to."""
+    """Refuse a folder as :func:`refuse_folder` does. ``names`` says which logs the folder has."""
     _refuse_lost_log(folder, names)
     present = [it for it in formats.FORMATS if names[it.log_folder] and _is_log(tree, folder, it)]
     for found in present:

@@ -56,7 +56,7 @@ def new_paths(old: Iterable[str], new: Callable[[str, bool], str]) -> dict[str, 
 
 
 def _as_stored(path: str) -> str:
-    """Return a text that is equal for two paths that some file system takes for one."""
+    """Return a normalized path. It is equal for two paths that any file system treats as one."""
     return unicodedata.normalize("NFC", unquote(path).casefold())
 
 

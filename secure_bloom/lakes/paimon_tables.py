@@ -84,7 +84,7 @@ class PaimonTables(TableFormat):
         )
 
     def older_names(self, state: PaimonTable) -> list[ColumnMapping]:
-        """Return the names in all schemas of the table, by each name that a file may have."""
+        """Return the names of columns in all schemas, by every name that files use for them."""
         from secure_bloom.lakes.paimon.schema import SchemaReader, every_field
 
         schemas = SchemaReader(state.folder).every()
@@ -98,7 +98,7 @@ class PaimonTables(TableFormat):
 def _by_every_name(
     fields: Sequence[PaimonField], names: Mapping[int, Iterable[str]]
 ) -> dict[StoredName, NamedField]:
-    """Return the fields of a structure in one schema, by each name that a file may have."""
+    """Return the fields of a structure in one schema, by every name that files use for them."""
     return {
         stored: NamedField(name=each.name, inside=_inside(each.type, names))
         for each in fields

@@ -57,7 +57,7 @@ class FilesTarget:
         return files
 
     def notes(self, *, dry_run: bool) -> tuple[str, ...]:
-        """Return the note on a choice of nothing, or on files at ``output`` that are replaced."""
+        """Return the note that no file matches ``where``, or that old output is replaced."""
         if self.where is not None and not self.tasks:
             # Imported here: without a condition nothing needs pyarrow.
             from secure_bloom.lakes.partition_choice import unmatched_note
@@ -78,7 +78,7 @@ class FilesTarget:
         return nullcontext(DirectPublication(self.tasks))
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
-        """Return nothing: a file that is gone has failed."""
+        """Return an empty set. A file that was removed meanwhile counts as failed."""
         del publication, reports
         return frozenset()
 
@@ -123,7 +123,7 @@ def summary_notes(
 ) -> tuple[str, ...]:
     """Return one sentence for each summary file that describes one of the changed files.
 
-    ``what`` says what happened to the changed files. With ``dry_run`` nothing did yet.
+    ``what`` says how the files were changed. With ``dry_run`` they have not been changed yet.
     """
     files = list(changed)
     return tuple(

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 class ListedTable:
     """One table at one version.
 
-    ``place`` is the folder or the metadata file, as errors name it.  ``files`` are the live files
-    by their paths.  ``locations`` are the folders of a table that was found by another path,
-    and ``named`` is the path that a table was named by.
-    ``schema`` has the dotted names of columns that files may lack, ``partition_columns`` those
-    whose values are in the log alone.  ``state`` is the format's own record, None for a log that
-    lists files and no more.
+    ``place`` is the folder or the metadata file, as errors name it. ``files`` are the live files by
+    their paths. ``locations`` are folders of the table besides ``place``, such as those of a table
+    that was named by its catalog. ``named`` is the path by which the caller named the table itself.
+    ``schema`` returns the dotted names of columns, some of which files may lack.
+    ``partition_columns`` are the columns whose values are only in the log. ``state`` is the
+    format's own record, or None for a log that only lists files.
     """
 
     format: TableFormat
@@ -71,11 +71,12 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRows:
-    """What makes rows of a table out of its files.
+    """Everything that turns the rows of files into rows of the table.
 
-    ``columns`` are those of the table in their order, ``names`` those of all files.  The sequences
-    have an entry for each file, or are empty: ``partitions`` has the values of the
-    ``partition_columns``, ``fills`` other values, except null, of columns that the file lacks.
+    ``columns`` are the table's columns in their order, ``names`` the column mapping that holds for
+    all files. Each sequence has one item for each file, or is empty. ``partitions`` has the values
+    of the ``partition_columns``. ``fills`` has the values of other columns that the file lacks,
+    except nulls.
     """
 
     columns: pa.Schema
@@ -153,7 +154,10 @@ class TableFormat(ABC):
 
 
 def below_key(file: Hashable, top: Hashable) -> str | None:
-    """Return the path of a file below another, by their keys, or "" for the file itself."""
+    """Return the path of a file relative to ``top``, "" for ``top`` itself, or None outside it.
+
+    Both are given by their keys.
+    """
     if file == top:
         return ""
     if isinstance(file, str) and isinstance(top, str):

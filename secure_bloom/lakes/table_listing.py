@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableListing:
-    """Files in the order of their paths, with their tables if they are in some.
+    """Files in the order of their paths, and the tables that they belong to.
 
-    ``tables`` are those whose log has a schema, and ``files`` what it says of each of their files.
-    ``folders`` are tables that were found by a log in a folder, and paths inside one.  ``logs`` are
-    all tables with a log, also without a schema.
+    ``tables`` are the tables whose log has a schema, and ``files`` has what the log says about each
+    of their files. ``folders`` are the folders in which a log was found, and the given paths inside
+    them. ``logs`` are all tables with a log, including those without a schema.
     """
 
     paths: tuple[str, ...]
@@ -56,7 +56,7 @@ class TableListing:
         return set().union(*(table.schema() for table in self.tables))
 
     def paimon_file(self, path: str) -> PaimonFile | None:
-        """Return what a Paimon table says of a file, or None for a file of no such table."""
+        """Return what a Paimon table says of a file, or None if the file is in no Paimon table."""
         from secure_bloom.lakes.paimon.table import PaimonFile
 
         found = self.files.get(path)
@@ -113,9 +113,9 @@ def list_tables(
 
 
 def _matches(path: str) -> list[str]:
-    """Return the files that a path means.
+    """Return the files that a path means, or [] if there is none.
 
-    Return None if nothing is there, which is reported together with other such paths.
+    The caller reports all paths without files together.
     """
     try:
         return expand([path])
@@ -169,7 +169,7 @@ class _Listed:
         )
 
     def _sizes(self) -> Iterator[tuple[str, int]]:
-        """Yield the objects whose size the log of a table, or a listing, has."""
+        """Yield each object whose size a log or a listing has shown, with its size."""
         for path in filter(is_object_uri, self._paths.values()):
             sizes = [getattr(self._files.get(path), "size", None)]
             sizes += [tree.listed_size(path) for tree in self._trees.values()]
@@ -254,7 +254,7 @@ class _Listed:
 
 
 def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the files of a table in ``path``, each also with its path below the given one."""
+    """Yield each file of a table that is in ``path``, with its path below the given ``path``."""
     top = tree.key(path)
     for file in files:
         inside = below_key(tree.key(file), top)

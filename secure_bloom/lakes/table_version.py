@@ -1,4 +1,4 @@
-"""The wanted version of a table: a number, a snapshot, or the last one until a time."""
+"""The wanted version of a table: by its number, by the id of a snapshot, or by a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableVersion:
-    """The wanted version of a table: a number, the last one until a time, or the latest.
+    """The wanted version of a table: a number, the last one at or before a time, or the latest.
 
     ``version`` is for a Delta table, ``snapshot`` is the id of a snapshot of other tables.
     """

@@ -25,10 +25,11 @@ IsSecret: TypeAlias = Callable[[Path, Path], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChoice:
-    """The options of a call that choose files of a table, or that tables do not have.
+    """The options of a call that choose files of a table, and options that no table has.
 
     ``written`` is a time in milliseconds after 1970. Files that were written before it are left
-    out.  ``output`` is whether a folder for the new files was given.
+    out. ``in_place`` and ``output`` (whether a folder for new files was given) are for files
+    without a table.
     """
 
     where: str | None = None
@@ -40,7 +41,7 @@ class TableChoice:
     output: bool = False
 
     def refuse(self) -> None:
-        """Raise PolicyError for an option that tables alone have, because the paths name files."""
+        """Raise PolicyError for an option that only tables have, because the paths name files."""
         for name in ("since", "commit_every", "branch"):
             if getattr(self, name) is not None:
                 raise PolicyError(
@@ -53,13 +54,13 @@ class TableChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """What a run does to the files of a table, as far as the table's log must know it.
+    """What a run does to the files of a table, as far as the table's log must record it.
 
-    ``verb`` is that of the command line.  ``filters`` maps columns to false positive probabilities.
-    Bounds of columns for which ``is_secret`` is true leave the latest metadata.  Metadata that must
-    show values of those for which ``is_sensitive`` is true is refused.  Notes show no values of
-    those for which ``is_hidden`` is true.  With ``moves_pages`` the pages of a new file are at
-    other offsets than those of the old one.
+    ``verb`` is the verb of the command line. ``filters`` maps columns to false positive
+    probabilities. Three functions select columns: bounds of ``is_secret`` columns are removed from
+    the latest metadata, a table whose metadata must show values of ``is_sensitive`` columns is
+    refused, and notes show no values of ``is_hidden`` columns. With ``moves_pages``, the pages of a
+    new file are at other offsets than those of the old one.
     """
 
     verb: str
@@ -84,7 +85,7 @@ class WritableTable(ABC):
 
     @abstractmethod
     def older_columns(self) -> Sequence[OlderColumn]:
-        """Return the columns that have another name in older schemas than files show now."""
+        """Return the columns whose name in older schemas differs from their present name."""
 
     @abstractmethod
     def check_columns(self, names: Iterable[str]) -> None:
@@ -98,12 +99,12 @@ class WritableTable(ABC):
     def target(self, change: TableChange) -> TableTarget:
         """Return where a run's new files go.
 
-        Raises PolicyError for a choice that the table does not have, and UnsupportedFeatureError
+        Raises PolicyError for an option that the table does not have, and UnsupportedFeatureError
         for metadata that would have to show values of sensitive columns.
         """
 
 
 def without_dropped(columns: Iterable[str], table: WritableTable) -> list[str]:
-    """Return the columns that a table must have: not those that it had once and has dropped."""
+    """Return ``columns`` without those that the table once had and has dropped."""
     dropped = {".".join(it.path) for it in table.older_columns() if is_dropped(it.shown)}
     return [it for it in columns if table.names.stored(it) is not None or it not in dropped]

@@ -24,7 +24,7 @@ Action = dict[str, Any]
 def json_lines(data: bytes, decoded: DecodedBytes) -> Iterator[Action]:
     """Yield the actions of a commit, a compacted log file or a checkpoint in JSON.
 
-    ``decoded`` counts what the actions take.
+    ``decoded`` counts the memory that the decoded actions take.
     """
     # Not splitlines, which also cuts at characters that JSON may have in a text.
     for number, line in enumerate(_lines(data), 1):
@@ -38,7 +38,7 @@ def json_lines(data: bytes, decoded: DecodedBytes) -> Iterator[Action]:
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines one by one: a log of empty lines has as many as bytes."""
+    """Yield the lines one by one. A list of them could be huge: a log may have only empty lines."""
     start = 0
     while (end := data.find(b"\n", start)) >= 0:
         yield data[start:end]

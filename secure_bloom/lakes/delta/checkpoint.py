@@ -86,7 +86,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _columns(schema: pa.Schema) -> list[str]:
-    """Return the columns to read: all of each wanted action, except columns that repeat others."""
+    """Return the columns of the wanted actions, without those that only repeat another column."""
     found = []
     for name in ACTIONS:
         if schema.get_field_index(name) >= 0:

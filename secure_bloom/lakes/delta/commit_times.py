@@ -1,8 +1,8 @@
-"""The times of a Delta table's commits, and the last version until a time.
+"""Find the times of a Delta table's commits, and the last version at or before a time.
 
-With in-commit timestamps each commit contains its time. Otherwise the modification time of its
-file is used. If it is not later than that of the version before, it is raised, as readers do by
-the protocol.
+With in-commit timestamps, each commit contains its time. Otherwise the modification time of the
+commit's file is used. Where this time is not later than the time of the version before, the time of
+the version before plus one millisecond is used, as the protocol requires of readers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIRST_READ = 16 * 1024
 
 
 def version_at(log: str, files: LogFiles, timestamp: str | datetime) -> int:
-    """Return the last version that was committed until ``timestamp``.
+    """Return the last version that was committed at or before ``timestamp``.
 
     Raises PolicyError if there is none.
     """
@@ -60,7 +60,7 @@ def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:
 
 
 def _first_line(path: str) -> bytes:
-    """Return the first line of a commit, which may have megabytes."""
+    """Return the first line of a commit. The whole commit may have megabytes."""
     with open_input(path) as file:
         head = file.read_at(0, min(file.size, _FIRST_READ))
     line, newline, _ = head.partition(b"\n")

@@ -143,10 +143,10 @@ def _decoded() -> DecodedBytes:
 
 
 def texts_of(action: Action) -> Iterator[tuple[str, str]]:
-    """Yield the texts of an action that may contain conditions, each with its description.
+    """Yield the texts in an action that may contain conditions, each with its description.
 
-    Names of columns alone are no such text. An entry of an object, ``{"email": "x"}``, is written
-    as the condition ``email = ''``, because what it holds is a value.
+    Parameters that only list names of columns are left out. A JSON object such as ``{"email":
+    "x"}`` is yielded as the condition ``email = ''``: its value may be secret.
     """
     info = _mapping(action.get("commitInfo"))
     for name, value in _mapping(info.get("operationParameters")).items():
@@ -165,7 +165,7 @@ _DEEPEST = 20
 
 
 def _conditions(value: object, depth: int) -> Iterator[str]:
-    """Yield the texts in a parameter. Engines write lists and objects as texts of JSON."""
+    """Yield the texts in a parameter. Engines write lists and objects as JSON texts."""
     if isinstance(value, str):
         inner = _json(value) if depth else None
         if inner is None:

@@ -21,8 +21,9 @@ class Protocol:
 class TableMetadata:
     """The last ``metaData`` action.
 
-    ``schema`` is the parsed schema, of type ``struct``. ``physical_names`` maps each top-level
-    column to its name in data files and partition values, which differ with column mapping.
+    ``schema`` is the parsed schema, of type ``struct``. ``physical_names`` maps the name of each
+    top-level column to its name in data files and partition values. The two names differ only with
+    column mapping.
     """
 
     schema_string: str
@@ -54,9 +55,10 @@ class DeletionVector:
 class LiveFile:
     """A file that an ``add`` action names.
 
-    ``path`` is the path or URI that opens it: below the table's folder as it was given, unless the
-    log names a place of its own.  ``partition_values`` are the log's texts by the column's logical
-    name, None for null.  ``add`` is the action as the log has it, with all its fields.
+    ``path`` is the path or URI that opens the file. It begins with the table's folder as the caller
+    gave it, unless the log names a file elsewhere. ``partition_values`` maps the logical name of
+    each partition column to its text in the log, or to None for null. ``add`` is the unchanged
+    action with all its fields.
     """
 
     path: str

@@ -2,7 +2,7 @@
 
     "stats": "{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":3}, ...}"
 
-PROTOCOL.md, "Per-file Statistics".  The log is in clear, whatever keys the files are under.
+PROTOCOL.md, "Per-file Statistics". The log is never encrypted, even if the data files are.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def bounded_columns(add: Mapping[str, Any], schema: Mapping[str, Any]) -> set[tu
 
 
 def named_path(path: tuple[str, ...], schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the path that a table has for a column of the log, by one schema of the table.
+    """Return a column's path by the names of the table, given its path by the names of the log.
 
-    Names that the schema does not have stay as they are.
+    ``schema`` is one schema of the table. A name that the schema does not have is left unchanged.
     """
     kind: object = schema
     named: tuple[str, ...] = ()
@@ -52,9 +52,9 @@ def named_path(path: tuple[str, ...], schema: Mapping[str, Any]) -> tuple[str, .
 
 
 def stored_path(path: tuple[str, ...], schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the path that the log has for a column of the table, by one schema of the table.
+    """Return a column's path by the names of the log, given its path by the names of the table.
 
-    The mirror of :func:`named_path`. Engines ignore case, and so does this.
+    This is the inverse of :func:`named_path`. It ignores case, as engines do.
     """
     kind: object = schema
     found: tuple[str, ...] = ()

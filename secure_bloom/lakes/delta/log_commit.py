@@ -69,9 +69,9 @@ def open_table(folder: str) -> Snapshot:
 
 
 def _with_commit_time(table: Snapshot) -> Snapshot:
-    """Return the table, with the time of its last commit if it has in-commit timestamps.
+    """Return the table with the time of its last commit, if it has in-commit timestamps.
 
-    The next commit must have a later one.
+    The next commit must have a later timestamp.
     """
     if not has_in_commit_timestamps(table.metadata.configuration):
         return table
@@ -119,7 +119,7 @@ def still_live(
 ) -> tuple[Replacement, ...]:
     """Return the replacements whose old file is still live with the same deletion vector.
 
-    Statistics and tags are those that the table has now.
+    Their statistics and tags are those that the table has now.
     """
     live = {file_key(file.add): file.add for file in table.files}
     schema = table.metadata.schema
@@ -150,9 +150,9 @@ def commit_content(
 
 
 def _stamp(table: Snapshot, now: int) -> int | None:
-    """Return the in-commit timestamp, or None.
+    """Return the in-commit timestamp of the next commit, or None if the table has none.
 
-    It is later than that of the version before, whatever the clock says.
+    The timestamp is later than that of the last commit, even if the clock shows an earlier time.
     """
     said = table.in_commit_timestamp
     if said is None or not has_in_commit_timestamps(table.metadata.configuration):

@@ -115,10 +115,10 @@ def segment(files: LogFiles, version: int | None) -> LogSegment:
 
 
 def _step(files: LogFiles, wanted: int, last: int) -> tuple[int, str]:
-    """Return the last version that one file of actions covers, and the longest such file's name.
+    """Return the last version that the next file to read covers, and the name of that file.
 
-    The file begins at the version ``wanted``. The last commit is always read from its own file,
-    because compacted files lack its time.
+    The file begins at version ``wanted``: the longest compacted file, or else the commit. The
+    commit ``last`` is always read from its own file, because compacted files lack its time.
     """
     runs = [run for run in files.compacted.get(wanted, ()) if wanted < run[0] < last]
     if runs:

@@ -111,13 +111,16 @@ def _begin(opened: OpenFolder, name: str, content: bytes) -> int:
 
 
 def remove_files(folder: str, files: Iterable[str]) -> None:
-    """Remove new files that no version names, and the files that belong to them."""
+    """Remove new files that no version names, with their key material and temporary files."""
     for file in files:
         remove_new_file(new_file(folder, file))
 
 
 def new_file(folder: str, path: str) -> str:
-    """Return the path of a new file, by its path in the log: no folder on the way is a link."""
+    """Return the path that opens a new file, given its path in the log.
+
+    Raises an error if a folder between the table's own and the file is a symbolic link.
+    """
     return without_links(resolve(folder, path), folder)
 
 
@@ -160,7 +163,7 @@ def _clean_up_after(opened: OpenFolder, folder: str, name: str, run: str, boot: 
 def _is_mine(fd: int) -> bool:
     """Return whether only this user can have written the record.
 
-    What a record names is removed, so nobody else may name a file for this user's runs.
+    Files that a record names are removed. So a record that another user wrote must not be trusted.
     """
     status = os.fstat(fd)
     is_private = status.st_nlink == 1 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -181,9 +184,9 @@ def _record(fd: int) -> dict[str, Any] | None:
 
 
 def _committed(folder: str, run: str, version: int) -> set[str]:
-    """Return those files of a run that commits after a version name.
+    """Return the new files of a run that are named by commits after ``version``.
 
-    Raises MissingPathError if one of these commits is gone, so that this is unknown.
+    Raises MissingPathError if one of these commits is gone, because then this is unknown.
     """
     # The last version may have a checkpoint alone, because its commit was cleaned up.
     last = sort_names(tree_of(folder).names(join(folder, LOG_FOLDER))).latest

@@ -18,10 +18,10 @@ from secure_bloom.lakes.partition_choice import chosen_by_partition, unmatched_n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSelection:
-    """The caller's choice: ``where`` on partition columns, ``since`` a version of the table.
+    """The caller's choice of files: those that ``where`` matches, and that are new ``since``.
 
-    ``written`` is a time in milliseconds after 1970. Files that were written before it are left
-    out.
+    ``where`` is a condition on partition columns, ``since`` a version of the table. ``written`` is
+    a time in milliseconds after 1970. Files that were written before it are left out.
     """
 
     where: str | None = None

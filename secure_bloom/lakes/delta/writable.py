@@ -90,7 +90,7 @@ class WritableDelta(WritableTable):
         )
 
     def _of_log(self, is_secret: IsSecret | None) -> Callable[[Path], bool] | None:
-        """Return whether a column is secret by its path in the log alone."""
+        """Return ``is_secret`` as a function of a column's path in the log alone."""
         if is_secret is None:
             return None
         return lambda path: is_secret(path, self.names.shown(path))

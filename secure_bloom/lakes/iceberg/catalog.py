@@ -118,7 +118,10 @@ def is_in_catalog(path: str) -> bool:
 
 
 def absolute_place(path: str) -> str:
-    """Return a path for processes that run in another folder. The name of a table stays."""
+    """Return the absolute path of a table, for processes that run in another folder.
+
+    The name of a table in a catalog is returned unchanged.
+    """
     return path if is_in_catalog(path) else absolute_path(path)
 
 
@@ -181,7 +184,10 @@ def _near_tables(catalog: Any, path: str) -> str:
 
 
 def _require_settings(name: str, path: str) -> None:
-    """Raise PolicyError, with the catalogs that pyiceberg knows, if it has no settings for one."""
+    """Raise PolicyError if pyiceberg has no settings for catalog ``name``.
+
+    The error lists the catalogs for which it has settings.
+    """
     from pyiceberg.utils.config import Config
 
     config = Config()
@@ -200,7 +206,10 @@ def _require_settings(name: str, path: str) -> None:
 
 
 def _of_server(server: str, name: str, ask: Callable[[], T]) -> T:
-    """Return the answer of a catalog. A catalog in a local database is not watched."""
+    """Return the answer of a catalog, and wait only a limited time for it.
+
+    A catalog in an SQLite database is asked without a limit.
+    """
     from pyiceberg.utils.config import Config
 
     uri = str((Config().get_catalog_config(name) or {}).get("uri", ""))
@@ -283,7 +292,7 @@ def catalog_errors(path: str) -> Iterator[None]:
 class _CatalogIO:
     """Makes a catalog open metadata files by its own properties alone, not by those of a table.
 
-    It keeps the store's credentials that a REST catalog sends for a table, once that is loaded.
+    It also keeps the credentials for the store that a REST catalog sends when it loads a table.
     """
 
     def __init__(self, catalog: Any, path: str) -> None:
@@ -308,7 +317,7 @@ class _CatalogIO:
     def open(self, location: str | None, more: Mapping[str, str] = {}) -> Any:
         """Return a FileIO for the files of a table, with properties that the catalog sent for it.
 
-        S3 is asked by this package's storage, other places by pyiceberg.
+        Files in S3 are opened by this package's storage, all other files by pyiceberg.
         """
         sent = {**more, **self._sent}
         no_classes = {name: value for name, value in sent.items() if "impl" not in name}

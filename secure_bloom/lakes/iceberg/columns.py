@@ -1,7 +1,7 @@
 """The columns of all schemas of a table, by their ids: which are secret, and which were dropped.
 
-A data file keeps the columns that the table had when the file was written.  Paths are those of
-Parquet: ``tags.list.element``.
+A data file keeps the columns that the table had when the file was written. The paths of columns are
+written as in Parquet: ``tags.list.element``.
 """
 
 from __future__ import annotations

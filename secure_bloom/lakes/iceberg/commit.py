@@ -169,7 +169,10 @@ class _Attempts:
     undecided: list[SnapshotWriter] = field(default_factory=list)
 
     def done_after(self, writer: SnapshotWriter) -> SnapshotWriter | None:
-        """Try to commit once. Return the attempt that is in the table, or None to try again."""
+        """Try to commit once.
+
+        Return the attempt that the table now contains, or None to try again.
+        """
         try:
             with catalog_errors(self.table.path):
                 requirements, updates = writer.requests()
@@ -186,7 +189,10 @@ class _Attempts:
         return writer
 
     def _after(self, error: Exception, requirements: Sequence[Any]) -> SnapshotWriter | None:
-        """Return the attempt that is in the table although it was refused, or None to try again."""
+        """Handle a refused attempt.
+
+        Return the attempt that the table contains, or None to try again.
+        """
         name = type(error).__name__
         # A store that denies a metadata file is asked before the catalog's own record changes.
         is_refused = name in _REFUSALS or is_denied(error)
@@ -218,7 +224,7 @@ class _Attempts:
         return None
 
     def _found_within(self, seconds: float) -> SnapshotWriter | None:
-        """Read the table again, for some seconds. Return the attempt that is in it, or None."""
+        """Read the table again for some seconds. Return the attempt that it contains, or None."""
         ends = time.monotonic() + seconds
         while True:
             self.table.reload()
@@ -312,7 +318,10 @@ def still_standing(
 def _deletes_since(
     table: CommitTable, manifests: Manifests, base: Snapshot | None, known: set[str]
 ) -> list[KeptEntry]:
-    """Return the delete files of the branch's snapshots after the base that are new since it."""
+    """Return the delete files that snapshots of the branch after ``base`` have added.
+
+    ``known`` are the paths of the delete files that ``base`` has.
+    """
     found: dict[str, KeptEntry] = {}
     seen: set[str] = set()
     snapshot = table.head

@@ -64,7 +64,7 @@ class CommitTable:
 
     @property
     def names(self) -> Any:
-        """The table's names of columns, by the ids that data files have for them."""
+        """The column mapping from the field ids in data files to the table's names."""
         return names_of_structure(self.metadata.schema().as_struct())
 
     def location(self, path: str) -> str:
@@ -83,7 +83,10 @@ class CommitTable:
         return opened
 
     def new_path(self, location: str) -> str:
-        """Return the path of a new file of the table: no folder below the table's is a link."""
+        """Return the path of a new file of the table.
+
+        Raises an error if a folder below the table's own is a symbolic link.
+        """
         places = TablePlaces()
         places.of(self.table)
         return places.new_path(opened_location(location))
@@ -98,9 +101,10 @@ class CommitTable:
         refuse_unwritable(self)
 
     def reload(self) -> None:
-        """Read the table from the catalog again, also one that is not committed to any more.
+        """Read the table from the catalog again.
 
-        Raises FileChangedError if another table has the name now.
+        Does not check whether this package may still commit to it. Raises FileChangedError if
+        another table has the name now.
         """
         fresh = load_table(self.path)
         if fresh.metadata.table_uuid != self.metadata.table_uuid:

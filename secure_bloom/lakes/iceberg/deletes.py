@@ -288,10 +288,10 @@ class DeleteIndex:
         return FileDeletes(positions=positions, equality=equality)
 
     def _since(self, listed: list[tuple[int, Any]] | None, number: int) -> tuple[Any, ...]:
-        """Return the delete files from a sequence number on.
+        """Return the delete files whose sequence number is at least ``number``.
 
-        Data files of one commit share them: all data files of a partition may have all of its
-        delete files.
+        Data files of one commit share one result, because all delete files of a partition may apply
+        to each of its data files.
         """
         if not listed:
             return ()

@@ -128,7 +128,7 @@ class KeptEntry:
 
 
 class EntryKeeper:
-    """Makes the kept entries of one manifest, and counts what they take."""
+    """Makes the kept entries of one manifest, and counts the memory that they take."""
 
     def __init__(self, decoded: DecodedBytes) -> None:
         self._decoded = decoded
@@ -138,9 +138,9 @@ class EntryKeeper:
         self._equal: dict[str, Any] = {}
 
     def kept(self, entry: ManifestEntry) -> KeptEntry:
-        """Return an entry as it is kept.
+        """Return an entry in its kept form.
 
-        Raises MemoryBudgetError if all that is counted is beyond the budget.
+        Raises MemoryBudgetError if all entries that were counted so far exceed the budget.
         """
         file, equal = entry.data_file, self._equal_one
         fields = marshal.dumps([_packed(it) for it in file._data[len(_PLAIN) :]])
@@ -178,7 +178,7 @@ class EntryKeeper:
 
 
 def _packed(value: Any) -> Any:
-    """Return a field as it is kept: maps as columns, all else as it is."""
+    """Return a field in its kept form: a map as arrays in bytes, any other value unchanged."""
     if not isinstance(value, Mapping):
         return value
     values = list(value.values())

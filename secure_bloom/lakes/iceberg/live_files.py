@@ -89,7 +89,8 @@ _EXPRESSIONS: Final[dict[Operator, _Build]] = {
 class DataPaths:
     """Paths of data files, in the order in which the bounds of delete files are compared.
 
-    A table may have as many delete files as data files, so none is compared with each path.
+    A table may have as many delete files as data files. So no delete file is compared with every
+    path.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -225,7 +226,10 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergSelection:
-    """The caller's choice: ``where`` on columns and partitions, ``since`` the id of a snapshot."""
+    """The caller's choice of files: those that ``where`` matches, and that are new ``since``.
+
+    ``where`` is a condition on columns and partitions, ``since`` the id of a snapshot.
+    """
 
     where: str | None = None
     since: int | None = None
@@ -257,7 +261,7 @@ def unmatched_notes(
 ) -> Iterator[str]:
     """Yield the note on a condition that no live data file matches.
 
-    It has the values of partitions, but not those of the ``hidden`` columns.
+    The note lists values of partitions, except those of the ``hidden`` columns.
     """
     live = manifests.live(table.head).values()
     schema, found = table.metadata.schema(), dict[str, dict[str | None, None]]()

@@ -35,7 +35,10 @@ class TablePlaces:
             self.like = local_location(table.metadata_location)
 
     def new_path(self, opened: str) -> str:
-        """Return the path of a new file of the table: no folder below the table's is a link."""
+        """Return the path of a new file of the table.
+
+        Raises an error if a folder below the table's own is a symbolic link.
+        """
         root = next((it for it in self.roots if below(opened, it) is not None), None)
         if root is None:
             raise FormatError("a new file would be outside the table's location", path=opened)

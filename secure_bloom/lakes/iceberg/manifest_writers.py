@@ -55,7 +55,7 @@ class _DeleteManifestWriter(ManifestWriterV2):  # type: ignore[misc, unused-igno
 
 
 def manifest_writer(content: ManifestContent, version: Any, *given: Any) -> ManifestWriter:
-    """Return the writer of a manifest. ``given`` is the rest of pyiceberg's ``write_manifest``."""
+    """Return the writer of a manifest. ``given`` are the other arguments of ``write_manifest``."""
     if content == ManifestContent.DELETES:
         return _DeleteManifestWriter(*given)
     return write_manifest(version, *given)

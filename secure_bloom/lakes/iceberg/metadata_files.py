@@ -3,7 +3,7 @@
 A table's metadata choose neither a store nor a class: files are read only from the store of the
 metadata file.
 
-A catalog's table in S3 is written, too, each small file by one request.
+Metadata files of a catalog's table in S3 are also written here, each by one request.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Check = Callable[[bytes], None]
 
 
 def check_alone(content: bytes) -> None:
-    """Check a file that is decoded whole, by itself."""
+    """Check that one metadata file fits into the memory budget when it is decoded as a whole."""
     check_decoded_size(content, DecodedBytes("a file of the table's metadata"))
 
 
@@ -90,9 +90,9 @@ class CatalogFiles(StoredFiles):
 
 
 class LocalFiles(StoredFiles):
-    """Reads and writes the files of a table on local disks, where the table's ``places`` are.
+    """Reads and writes the files of a table on local disks. ``places`` are the table's folders.
 
-    No file is written through a link below the table's folders.
+    No file is written through a link below these folders.
     """
 
     def __init__(self, properties: Mapping[str, str], places: TablePlaces) -> None:
@@ -249,16 +249,19 @@ class _Upload(io.BytesIO):
 
 
 def counted_together(files: Any, decoded: DecodedBytes) -> Any:
-    """Return the files of a table for a reader that keeps all of what is in them."""
+    """Return a copy of ``files`` that adds the size of each decoded file to ``decoded``.
+
+    It is for a reader that keeps everything it reads.
+    """
     found = copy(files)
     found.check = partial(check_decoded_size, decoded=decoded)
     return found
 
 
 def counted_by_block(files: Any) -> Any:
-    """Return the files of a table for a reader that keeps no entry of a manifest as it is decoded.
+    """Return a copy of ``files`` that checks each block of a manifest by itself.
 
-    A block of a manifest is decoded at a time.
+    It is for a reader that decodes one block at a time and keeps no decoded entry.
     """
     found = copy(files)
     found.check = check_blocks
@@ -268,8 +271,8 @@ def counted_by_block(files: Any) -> Any:
 def listed_manifests(snapshot: Any, files: FileIO) -> list[ManifestFile]:
     """Return the manifests of a snapshot.
 
-    Raises FormatError if the list names a manifest twice: its files would count twice, and a list
-    of a few bytes could have a manifest read any number of times.
+    Raises FormatError if the list names a manifest twice. The files of that manifest would count
+    twice, and a short list could make this package read one manifest any number of times.
     """
     found: list[ManifestFile] = list(snapshot.manifests(files))
     if len({it.manifest_path for it in found}) < len(found):

@@ -80,7 +80,7 @@ def _avro_size(data: bytes) -> int:
 
 
 def _cost_of_items(cost: AvroCost) -> int:
-    """Return how many bytes an encoded byte of lists of structures takes decoded, at most."""
+    """Return an upper bound of the decoded bytes for each encoded byte in lists of structures."""
     sizes = [0]
     for it in cost.lists:
         # Lists of a key and a value become dictionaries.

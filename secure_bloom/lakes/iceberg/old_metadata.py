@@ -1,4 +1,4 @@
-"""What the metadata files of a table show of its columns, beside the entries of its live files."""
+"""Find what old metadata files of a table reveal about its columns."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _Field = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldMetadata:
-    """What old metadata of a table shows of its columns, in addition to the entries of live files.
+    """What old metadata of a table reveals about its columns, beside the live files' entries.
 
-    ``bounds`` maps the name of a column to the number of old files with a bound for it. The
-    values of the columns ``partitions`` are in old manifests. The columns ``defaults`` have a
-    default value. For the columns ``sketches``, statistics files hold hashes of the values.
+    ``bounds`` maps the name of a column to the number of old files with a bound for it. The values
+    of the columns ``partitions`` are in old manifests. The columns ``defaults`` have a default
+    value. For the columns ``sketches``, statistics files hold hashes of the values.
     """
 
     bounds: Mapping[str, int]
@@ -39,7 +39,10 @@ class OldMetadata:
 
 
 def old_metadata(table: IcebergTable) -> OldMetadata:
-    """Return what all metadata files but the table's own show, with all of their snapshots."""
+    """Return what all metadata files of the table, with all of their snapshots, reveal.
+
+    The entries of live files are left out.
+    """
     live, seen = frozenset(table.files), set[str]()
     names: dict[_Field, set[str]] = {}
     bounds: dict[str, set[_Field]] = {}

@@ -2,15 +2,16 @@
 
 Iceberg's spec, "Snapshots" and "Manifests":
 
-- Manifests that name an old file are written again, small ones of a spec as one: their other
-  entries as EXISTING, the old files as DELETED.  All other manifests are referenced unchanged.
+- Manifests that name an old file are written again: the old files as DELETED, all other entries as
+  EXISTING.  Small manifests of one partition spec are merged.  All other manifests are referenced
+  unchanged.
 - New files get one manifest for each partition spec.  An entry differs from the old one in path
   and size, and keeps its data sequence number, by which equality deletes apply to it.  If pages
   have moved, it has no sizes of columns and no offsets of row groups.
 - Position deletes name a data file by its path.  A new data file gets a position delete file of
-  its own, with the data sequence number of the old ones.  Those leave the snapshot when they name
-  no live data file any more.
-- Bounds of secret columns leave the entries of the run's files, and those of deleted files.
+  its own, with the data sequence number of the old ones.  An old position delete file is removed
+  from the snapshot when it names no live data file any more.
+- Bounds of secret columns are removed from the entries of the run's files and of deleted files.
 - The operation is ``replace``: the same rows in other files.  Spark's streaming readers skip
   ``replace`` snapshots, while they would stop at an ``overwrite``.
 """
@@ -98,7 +99,7 @@ class Rewrite:
         )
 
     def is_secret(self, number: int) -> bool:
-        """Return whether the bounds of a column leave the manifests."""
+        """Return whether the bounds of a column are removed from the manifests."""
         return number in self.secret or (self.known is not None and number not in self.known)
 
 
@@ -324,7 +325,7 @@ class SnapshotWriter:
     def _written_manifests(
         self, content: ManifestContent, spec_id: int, entries: Iterator[ManifestEntry]
     ) -> Iterator[ManifestFile]:
-        """Write entries into manifests of about the size that writers aim at. Yield these."""
+        """Write entries into manifests of about the usual size. Yield the manifests."""
         spec = spec_of(spec_id, self.table)
         for first in entries:
             location = self._new_file(f"{self._uuid}-m{len(self.written)}.avro")
@@ -355,9 +356,9 @@ class SnapshotWriter:
 
 
 def _joined(manifests: Iterable[ManifestFile]) -> Iterator[list[ManifestFile]]:
-    """Yield manifests of one spec that become one, of about the size that writers aim at.
+    """Yield lists of manifests of one partition spec. Each list becomes one manifest of usual size.
 
-    Many appends leave many small manifests, and each one that is written takes several requests.
+    Many appends leave many small manifests, and writing a manifest takes several requests.
     """
     open_ones: dict[int, list[ManifestFile]] = {}
     for manifest in manifests:
@@ -400,7 +401,7 @@ def schema_of(spec: PartitionSpec, table: CommitTable) -> Schema:
 
 
 def _moved(replacement: NewDataFile, rewrite: Rewrite) -> DataFile:
-    """Return the record of the new file: that of the old one, with what has changed."""
+    """Return the record of the new file: the old file's record with the changed fields."""
     new = replacement.old.data_file.whole()
     new[_PATH], new[_SIZE] = replacement.new, replacement.size
     if rewrite.moves_pages:

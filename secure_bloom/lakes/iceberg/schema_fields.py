@@ -1,4 +1,4 @@
-"""The fields of a table's schemas: names by their ids, Arrow types, values where files lack them.
+"""The fields of a table's schemas: their names by id, their Arrow types, and their default values.
 
 A file keeps the data of a column under its field id, whatever the column's name is.
 """
@@ -74,7 +74,7 @@ def _scalar(value: Any, kind: Any) -> pa.Scalar:
 
 
 def default_values(schema: Any) -> dict[str, pa.Scalar]:
-    """Return the values, other than null, of columns in files that lack them."""
+    """Return the values that columns have in files that lack them, by name. Nulls are left out."""
     return {
         column.name: _scalar(column.initial_default, column.field_type)
         for column in schema.fields
@@ -94,7 +94,7 @@ def partition_values(table: Any, schema: Any, file: Any) -> dict[str, pa.Scalar]
 
 
 def nested_default(schema: Any) -> str | None:
-    """Return a sentence if a part of a column has a default value."""
+    """Return why a schema is refused if a field inside a column has a default value, or None."""
     for column in schema.fields:
         kind = column.field_type
         if any(map(_has_default, kind.fields if kind.is_struct else _held(kind))):

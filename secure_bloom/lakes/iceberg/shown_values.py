@@ -4,7 +4,7 @@
     delete files        values of columns in clear: those of equality deletes, and the deleted
                         rows that some writers keep in position deletes
 
-Bounds in manifests are left out by the snapshot, so they are no reason to refuse a table.
+Bounds are no reason to refuse a table, because the new snapshot leaves them out.
 """
 
 from __future__ import annotations

@@ -238,7 +238,8 @@ class IcebergPublication:
     def _new_location(self, path: str, hashed: bool) -> str:
         """Return the location for the new file: beside other files of its partition.
 
-        Without partitions, all files are in one folder. ``hashed`` is that of ``new_paths``.
+        Without partitions, all files are in one folder. ``hashed`` has the same meaning as in
+        :func:`.new_files.new_paths`.
         """
         old = self.run.entries[path].data_file
         spec = spec_of(old.spec_id, self.run.table)

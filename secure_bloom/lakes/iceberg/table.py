@@ -81,11 +81,11 @@ class IcebergFile:
 class IcebergTable:
     """A snapshot of a table: its columns, and its data files in the order of their paths.
 
-    ``files_with_bounds`` are the columns whose bounds the manifests show, with the number of files.
-    ``partition_columns`` are the columns by whose values the files are partitioned.
-    ``locations`` are the folders of the table.  ``refused`` says why rows cannot be read, or is
-    None.  ``grant`` is the right to open its files in a store, as long as the table is referenced.
-    ``key_id`` is the key by which the table asks to be encrypted.
+    ``files_with_bounds`` maps each column with bounds in the manifests to its number of files.
+    ``partition_columns`` are the columns by whose values the files are partitioned. ``locations``
+    are the folders of the table. ``refused`` says why rows cannot be read, or is None. ``grant`` is
+    the right to open its files in a store, as long as the table is referenced. ``key_id`` is the id
+    of the encryption key in the table's properties.
     """
 
     path: str
@@ -209,7 +209,7 @@ def _schema(table: Any, snapshot: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Live:
-    """The live data files of manifests: all that is kept of their entries.
+    """The live data files of some manifests, with everything that is kept of their entries.
 
     ``bounds`` has the number of files with a bound, by the field's id. ``specs`` are the ids of
     partition specs.
@@ -342,7 +342,7 @@ def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
 
 
 def names_in(schema: Any, number: int) -> tuple[str, ...]:
-    """Return the dotted name of a field in a schema, or nothing."""
+    """Return a tuple with the dotted name of a field in a schema, or () if the schema lacks it."""
     return tuple(filter(None, [schema.find_column_name(number)]))
 
 

@@ -46,7 +46,7 @@ class WritableIceberg(WritableTable):
                 raise unknown_column(name, known, (self._table.path,))
 
     def require(self, columns: Iterable[str]) -> None:
-        """Require none: a policy may have columns of other tables."""
+        """Do nothing: a policy may have columns of other tables."""
 
     def target(self, change: TableChange) -> IcebergRun:
         """Return where new files go: into the table's location, and into a snapshot."""

@@ -1,13 +1,13 @@
-"""Commit indexes to a Paimon table: a snapshot that lists them with the data files as they are.
+"""Commit indexes to a Paimon table: a new snapshot lists each index with its unchanged data file.
 
     manifest        deletes the entries of the files, and adds the same entries with their index
     manifest list   base: all manifests of the snapshot before; delta: the new manifest
     snapshot-N      JSON of kind COMPACT, created only if no other writer has created it
 
 A COMPACT snapshot has no new rows, so streaming readers skip it. Deleted entries come first: when
-Paimon expires snapshots, it keeps a data file that a later entry adds again. If another writer
-was first, the run checks again which entries are still live, and tries the next number. Unknown
-fields are copied.
+Paimon expires snapshots, it keeps a data file that a later entry adds again. If another writer was
+first, the run checks again which entries are still live, and tries the next number. Unknown fields
+are copied.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _UNKNOWN: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewIndex:
-    """The index of a data file: a file beside it by its name, or ``embedded`` bytes.
+    """The new index of a data file: the name of a file beside it, or the ``embedded`` bytes.
 
     ``entry`` is the entry of the data file for which it was built.
     """
@@ -81,7 +81,7 @@ class NewIndex:
         return {**self.entry.record, "_KIND": ADD, "_FILE": file}
 
     def taken(self) -> dict[str, Any]:
-        """Return the entry that deletes the data file as it was."""
+        """Return the entry that deletes the data file without the new index."""
         return {**self.entry.record, "_KIND": DELETE}
 
 
@@ -139,9 +139,10 @@ def commit(
 
 
 def _is_published(folder: str, snapshot: PaimonSnapshot, plan: _CommitPlan) -> bool:
-    """Write the manifests and create the next snapshot. Return False if another writer has.
+    """Write the manifests and create the next snapshot.
 
-    Only the manifests of a snapshot that is certainly not there are removed again.
+    Return False if another writer has created that snapshot. The new manifests are removed only if
+    the snapshot that names them certainly does not exist.
     """
     written: list[str] = []
     root, like = root_of(folder), snapshot_path(folder, snapshot.id)
@@ -235,7 +236,7 @@ def _meta(
 
 
 def _row_ids(files: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the bounds of row ids, or nothing if a file has none."""
+    """Return the bounds of row ids, or {} if a file has none."""
     firsts = [file.get("_FIRST_ROW_ID") for file in files]
     if None in firsts:
         return {}

@@ -1,9 +1,10 @@
 """The names of Paimon tables: ``paimon://WAREHOUSE/DATABASE.TABLE`` is a folder of a warehouse.
 
-paimon:///lake/default.orders              ->  /lake/default.db/orders
-paimon:///lake/default.orders$branch_test  ->  /lake/default.db/orders/branch/branch-test
+    paimon:///lake/default.orders              ->  /lake/default.db/orders
+    paimon:///lake/default.orders$branch_test  ->  /lake/default.db/orders/branch/branch-test
 
-The folder of a branch has schemas, snapshots and tags.  Manifests and data are in the table's.
+The folder of a branch has schemas, snapshots and tags. Manifests and data are in the folder of the
+table.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def is_named(path: str) -> bool:
 
 
 def table_folder(path: str) -> str:
-    """Return the folder of a table: of a name in a warehouse, of a branch, or the folder itself.
+    """Return the folder of a table or branch. ``path`` is its name in a warehouse, or its folder.
 
     Raises PolicyError for an invalid name, or a table or branch that does not exist.
     """
@@ -56,7 +57,7 @@ def table_folder(path: str) -> str:
 
 
 def root_of(folder: str) -> str:
-    """Return the folder of manifests and data for the folder of a table, or of a branch."""
+    """Return the folder that has the manifests and data of a table. A branch shares its table's."""
     found = _BRANCH_FOLDER.fullmatch(folder)
     return folder if found is None else found[1]
 

@@ -3,10 +3,10 @@
     number of fields (4, BE) | kind of the row (1) and a bit for each null field, padded to 8 bytes
     8 bytes a field, LE | a variable part, in words of 8 bytes
 
-A text or bytes of at most 7 bytes is in its field, and the last byte is 0x80 and its length.
-Otherwise the field has an offset (upper 32 bits) and a length: in the variable part, counted from
-the kind of the row.  Decimals beyond 18 digits and times beyond milliseconds have a variable part,
-too.
+A text or bytes of at most 7 bytes is stored in its field, whose last byte is 0x80 plus the length.
+A longer value is in the variable part. Its field has the offset, counted from the kind of the row,
+in the upper 32 bits and the length in the lower 32 bits. Decimals beyond 18 digits and times beyond
+milliseconds have a variable part, too.
 """
 
 from __future__ import annotations
@@ -129,7 +129,10 @@ def _decoded(body: bytes, word: bytes, kind: AtomicType) -> Value:
 
 
 def _encoded(value: Value, kind: AtomicType, end: int) -> tuple[bytes, bytes]:
-    """Return the word of a field, and its content after the words, which begins at ``end``."""
+    """Return the word of a field, and the bytes of its value in the variable part, if any.
+
+    These bytes begin at the offset ``end``.
+    """
     if kind.root in _NUMBERS:
         return struct.pack(_NUMBERS[kind.root], value).ljust(_WORD, b"\0"), b""
     if kind.root in _TEXTS:
@@ -221,7 +224,7 @@ def _sql_time(value: Value, kind: AtomicType) -> str:
 
 
 def _java_number(value: Value, kind: AtomicType) -> str:
-    """Return a float as Java writes it: the fewest digits that are this number, at least two."""
+    """Return a float as Java writes it: the fewest digits that identify it, but at least two."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "-Infinity" if value < 0 else "Infinity"
     form = _NUMBERS[kind.root]
@@ -275,9 +278,9 @@ _PARTS: Final[Mapping[bool, Mapping[str, _ShownAs]]] = {
 
 
 def text_of(value: Value, kind: AtomicType, *, legacy: bool) -> str:
-    """Return a value as it is in the name of a partition's folder.
+    """Return a value as it is written in the name of a partition's folder.
 
-    With ``legacy`` names, as they are by default, a date is its days after 1970.
+    With ``legacy``, Paimon's default, a date is written as the number of days after 1970.
     """
     shown = _PARTS[legacy].get(kind.root)
     if shown is None:

@@ -39,7 +39,7 @@ Identity: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaimonEntry:
-    """An entry of a manifest as it is, and the Avro schema of its manifest."""
+    """An unchanged entry of a manifest, with the Avro schema of the manifest."""
 
     record: dict[str, Any] = field(repr=False)
     schema: Any = field(repr=False)
@@ -241,7 +241,7 @@ def _check(record: dict[str, Any]) -> None:
 
 
 def plain_name(name: object) -> str:
-    """Return the name of a file. Raises FormatError for a path that leads elsewhere."""
+    """Return the name of a file. Raises FormatError if it is a path instead."""
     if not isinstance(name, str) or name in ("", ".", "..") or _SEPARATORS.search(name):
         raise FormatError("the metadata of the table name a file by a path")
     return name

@@ -61,10 +61,11 @@ class PaimonVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaimonFile:
-    """A live data file: its entry in the manifests, and what the entry means.
+    """A live data file: its entry in the manifests, and the decoded fields of the entry.
 
-    ``schema`` is the one under which it was written. ``partition`` has the value of each partition
-    column.  ``root`` is the folder of the table, or of its external files, that the file is in.
+    ``schema`` is the schema under which the file was written. ``partition`` has the value of each
+    partition column. ``root`` is the table's folder, or the folder of external files, that contains
+    the file.
     """
 
     path: str
@@ -273,7 +274,7 @@ def _atomic(schema: PaimonSchema, name: str) -> AtomicType:
 
 
 class _Places:
-    """The values of partitions, and the folders of buckets. Each is worked out once."""
+    """Computes the values of each partition and the folder of each bucket, once."""
 
     def __init__(self, folder: str, schema: PaimonSchema) -> None:
         self.root = root_of(folder)
@@ -295,9 +296,10 @@ class _Places:
         return decode_row(partition, self._types)
 
     def external(self, path: object, schema: PaimonSchema) -> tuple[str, str]:
-        """Return the path that opens an external file, and the folder of external files it is in.
+        """Return the path that opens an external file, and the folder that contains it.
 
-        The table's own options must name that folder: an entry alone leads nowhere.
+        Raises UnsupportedFeatureError unless the table's options name that folder, because the path
+        in an entry alone is not trusted.
         """
         for options in (self._schema.options, schema.options):
             for text in options.get(_EXTERNAL_PATHS, "").split(","):
