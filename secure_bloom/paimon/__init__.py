@@ -6,7 +6,7 @@
     column_filter, index_builder  values of a file -> filters -> the index beside it, in clear
     index_files, index_readers    find the index of a file, and ask the indexes of a column
     index_probe                   the data files that a predicate rules out
-    build                         the doors: files get an index beside them, a table gets a commit
+    build                         the public functions: index files beside files, commits to a table
     table_files, index_work       the files of a table that get an index, and the work on a file
     table_run                     the target of ``runs``: tasks, and snapshots that list the indexes
 

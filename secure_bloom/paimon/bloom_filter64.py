@@ -37,7 +37,7 @@ _SAMPLED: Final = 20_000
 
 @cache
 def _sample() -> NDArray[np.int64]:
-    """Return hashes to measure false positives with: the same ones in each process (SplitMix64)."""
+    """Return the fixed hashes (SplitMix64) with which false positives are measured."""
     import numpy as np
 
     mixed = np.arange(1, _SAMPLED + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)

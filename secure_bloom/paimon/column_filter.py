@@ -61,10 +61,11 @@ class IndexOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReport:
-    """One column's filter: sized for ``items``, filled with ``values``, with a body of ``bytes``.
+    """The report on one column's filter.
 
-    ``fpp`` is computed from the filter's bits.  A column without any value has an EMPTY index, of
-    no bytes.  ``shows`` says what the index reveals about an encrypted column.
+    The filter is sized for ``items`` values, contains ``values`` values, and has a body of
+    ``bytes`` bytes. ``fpp`` is computed from the filter's bits. A column without any value has an
+    EMPTY index, of no bytes. ``shows`` says what the index reveals about an encrypted column.
     """
 
     column: str
@@ -149,7 +150,7 @@ class BuildReport(Report):
 
     @property
     def totals(self) -> dict[str, Any]:
-        """The number of files, of each status too, and the size of the indexes that were built."""
+        """The number of all files, the number for each status, and the size of the new indexes."""
         return {
             "files": len(self.files),
             "statuses": dict(Counter(file.status for file in self.files)),

@@ -63,9 +63,9 @@ class ValueList:
         return self.null_place is not None
 
     def listed(self, values: frozenset[Hashed]) -> set[Hashed]:
-        """Return those of the values, all of one type, that are in the list. The list is read once.
+        """Return which of the values are in the list. The list is read once.
 
-        Raises FormatError if the list is not of their type.
+        All values have one type. Raises FormatError if the list is not of this type.
         """
         wanted = {listed_form(value): value for value in values}
         found: set[Hashed] = set()
@@ -188,7 +188,11 @@ class BitmapIndex:
         return self.values.listed(values)
 
     def keeps(self, operator: Operator) -> bool:
-        """Return whether the column has nulls, or values, as the comparison needs."""
+        """Return whether rows may satisfy the comparison, whatever its value is.
+
+        IS NULL needs a null in the column, and IS NOT NULL a value. Any other comparison keeps the
+        file.
+        """
         if operator is Operator.IS_NULL:
             return self.values.has_null
         return operator is not Operator.IS_NOT_NULL or self.values.count > 0

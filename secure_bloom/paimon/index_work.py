@@ -40,7 +40,11 @@ _HAS_OTHERS: Final = "its index has the other filters already"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexResult:
-    """The report of a file, and the index for a manifest: a name, or the index itself."""
+    """The report of a file, and what its manifest entry gets.
+
+    ``name`` is the name of a new index file, ``embedded`` a new index that the manifest holds
+    itself.
+    """
 
     report: IndexReport
     name: str | None = None
@@ -53,7 +57,7 @@ class IndexResult:
 
     @property
     def status(self) -> str:
-        """Whether the index was built, stays, or failed."""
+        """Whether the index was built, was left unchanged, or failed."""
         return self.report.status
 
     @property
@@ -94,7 +98,7 @@ class IndexWork(ABC):
         del files
 
     def in_threads(self, threads: int) -> Self:
-        """Return the same work: it needs nothing for a number of threads."""
+        """Return this work unchanged: it does not depend on the number of threads."""
         del threads
         return self
 
@@ -157,14 +161,15 @@ class BesideWork(IndexWork):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """A data file of a table, as a worker must know it: its new index, and its old one.
+    """What a worker must know to build the index of a data file of a table.
 
-    ``root`` is the table's folder, ``target`` the path of a new index file. ``options`` are by
-    the names of columns in the table, and ``stored`` maps these names to those in the file. With
-    ``names`` the file is opened with the table's names of all columns, so that a policy's rules
-    apply to the table's columns. ``left_out`` says why other columns of the request get no index.
-    Indexes in ``taken`` must not be embedded again, because readers that ignore the order of
-    manifests would lose the file.
+    ``root`` is the table's folder, ``target`` the path of a new index file. ``options`` maps the
+    names of columns in the table to their options, and ``stored`` maps them to the names in the
+    file. With ``names`` the file is opened with the table's names of all columns, so that a
+    policy's rules apply to the table's columns. ``left_out`` says why other columns of the request
+    get no index. ``old_names`` and ``embedded`` are the index that the manifest lists now. Indexes
+    in ``taken`` must not be embedded again, because readers that ignore the order of manifests
+    would lose the file.
     """
 
     root: str

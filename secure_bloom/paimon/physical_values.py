@@ -77,9 +77,9 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
     """Return the forms that ``value`` may have in an index of ``leaf``.
 
     Return None if no index can answer. Values are written as :func:`secure_bloom.probe` takes them.
-    A value that is too large or too fine for this file has
-    no form: another file of the table may store the column in a larger type.  Raises PolicyError,
-    without the value, if it cannot be a value of the column.
+    A value that is too large or too fine for this file has no form. It may still be in another file
+    of the table, which stores the column in a larger type. Raises PolicyError, without the value,
+    if it cannot be a value of the column.
     """
     try:
         encodings = physical_values(leaf, python_value(value))

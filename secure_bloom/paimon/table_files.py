@@ -60,7 +60,10 @@ class IndexableFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSelection:
-    """The caller's choice: ``where`` on partition columns, ``since`` the number of a snapshot."""
+    """The caller's choice of files: those that ``where`` matches, and that are new ``since``.
+
+    ``where`` is a condition on partition columns, ``since`` the number of a snapshot.
+    """
 
     where: str | None = None
     since: int | None = None
@@ -116,7 +119,7 @@ def refuse_unservable(table: PaimonTable) -> None:
 def _usable(
     table: PaimonTable, file: PaimonFile, columns: Iterable[str], *, is_merged: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the columns that an index of the file may have, by their names in the file.
+    """Return the columns that an index of the file may have, each with its name in the file.
 
     Also return the reasons why other columns get no index.
     """
@@ -138,7 +141,7 @@ def _usable(
 
 
 def _stored(current: PaimonSchema, schema: PaimonSchema, name: str) -> tuple[str | None, str]:
-    """Return why a column gets no index in a file of this schema, and its name there."""
+    """Return why a column gets no index, or None, and its name in files of ``schema``."""
     column = current.named(name)
     found = None if column is None else schema.with_id(column.id)
     if column is None or found is None:

@@ -221,7 +221,7 @@ class IndexPublication:
         return again
 
     def _as_it_is_now(self) -> PaimonTable:
-        """Return the table with its latest files, and the columns' names as the run began."""
+        """Return the table with its latest files, but with the schema of the run's beginning."""
         # Others may have renamed a column of the request meanwhile.
         return replace(paimon_table(self.run.table.folder), schema=self.run.table.schema)
 
@@ -229,14 +229,17 @@ class IndexPublication:
         remove(self._written(path for path in paths if path in self._tasks))
 
     def _written(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield the paths of the index files of data files, which lead through no link."""
+        """Yield the path of the index file that belongs to each data file.
+
+        Raises an error if a folder between the table's own and the file is a symbolic link.
+        """
         for path in paths:
             listed = self._tasks[path].listed
             yield without_links(listed.target, listed.root)
 
 
 def _embedded_before(table: PaimonTable) -> Mapping[Identity, set[bytes | None]]:
-    """Return the embedded indexes that manifests take away from each data file."""
+    """Return, for each data file, the embedded indexes in entries that manifests delete."""
     found: dict[Identity, set[bytes | None]] = defaultdict(set)
     for identity in table.snapshot.taken if table.snapshot is not None else ():
         # The last two parts are the index files and the index in the manifest.
