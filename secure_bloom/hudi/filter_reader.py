@@ -80,9 +80,9 @@ class RecordKeyReport(ReportOfFiles[RecordKeyFile]):
     files: tuple[RecordKeyFile, ...]
 
     def with_ranges(self) -> dict[str, Any]:
-        """Return the document with the smallest and largest keys, which are data.
+        """Return the report as a document with the smallest and the largest key of each file.
 
-        In the other documents they are null.
+        Other documents have null in their place, because these keys are data of the table.
         """
         ends = [{"min_key": file.min_key, "max_key": file.max_key} for file in self.files]
         files = [{**file, **end} for file, end in zip(self.to_dict()["files"], ends, strict=True)]

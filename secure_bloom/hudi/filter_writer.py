@@ -50,11 +50,12 @@ from secure_bloom.storage.storage_options import with_storage_options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFilterOptions:
-    """Options of a file's filter. All defaults but the size are Hudi's.
+    """Options of a file's filter. All defaults except the size are those of Hudi.
 
-    A filter, or a row of a dynamic filter, is made for ``num_entries`` keys: by default as many as
-    the file has.  Hudi takes 60,000 for any file.  ``max_entries`` limits how many keys all rows of
-    a dynamic filter are made for.  Raises PolicyError for invalid values.
+    A filter, or each row of a dynamic filter, is sized for ``num_entries`` keys. By default this is
+    the number of keys in the file; Hudi's default is 60,000 for any file. ``max_entries`` is the
+    number of keys for which all rows of a dynamic filter together are sized. Raises PolicyError for
+    invalid values.
     """
 
     type_code: str = DynamicBoundedBloomFilter.TYPE_CODE

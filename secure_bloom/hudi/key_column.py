@@ -44,9 +44,10 @@ def key_chunks(footer: Footer, column: str) -> Iterator[Chunk]:
 
 
 def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    """Yield the keys of one chunk, from its data pages: a dictionary may have more values.
+    """Yield the keys of one chunk, read from its data pages.
 
-    Raises UnsupportedFeatureError if Hudi's own key column has a null.
+    The dictionary is not used alone, because it may have values that no row has. Raises
+    UnsupportedFeatureError if Hudi's own key column has a null.
     """
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         # A key that is missed here would be missed by each lookup, so no count is taken on trust.

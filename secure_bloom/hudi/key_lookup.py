@@ -85,9 +85,9 @@ class FileLookup:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LookupReport(Report):
-    """For every key the files that hold it, and for every file the result of its search.
+    """For each key, the files that hold it, and for each file, the result of its search.
 
-    If a file failed, the answer lacks the keys of that file: it may hold those of ``unknown``.
+    If a file failed, it may also hold any of the keys in ``unknown``, which no other file holds.
     """
 
     found: Mapping[str, tuple[str, ...]] = field(repr=False)

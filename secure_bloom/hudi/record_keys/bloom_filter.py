@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Rows for the next ``count`` keys: all go to ``row``, or with stride 1 to row after row."""
+    """The rows for the next ``count`` keys.
+
+    With ``stride`` 0 all these keys go to ``row``. With ``stride`` 1 the first key goes to ``row``,
+    and each other key to the next row.
+    """
 
     row: int
     count: int
@@ -199,7 +203,10 @@ class HudiBloomFilter(ABC):
 
 
 def _log_failing(passing: float) -> float:
-    """Return ln(1 - p), or minus infinity for a row that every key passes."""
+    """Return ln(1 - ``passing``), or minus infinity if ``passing`` is 1.
+
+    ``passing`` is the probability that a key passes a row.
+    """
     return -math.inf if passing >= 1.0 else math.log1p(-passing)
 
 

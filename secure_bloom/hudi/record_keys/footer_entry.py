@@ -3,7 +3,7 @@
     org.apache.hudi.bloomfilter        the filter; com.uber.hoodie.bloomfilter in older files
     hoodie_bloom_filter_type_code      DYNAMIC_V0; absent for SIMPLE
     hoodie_min_record_key, hoodie_max_record_key      absent in a file without keys
-    secure_bloom.hudi.record_key_column       our own: the column, where not _hoodie_record_key
+    secure_bloom.hudi.record_key_column       our own: the column, unless _hoodie_record_key
 
 These entries are as secret as their footer: a plaintext footer shows two record keys to anyone, and
 lets anyone test whether any other key may be in the file.
@@ -88,7 +88,10 @@ class RecordKeyEntry:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no range, and a filter of no key. Raises the errors of :attr:`filter`."""
+        """Whether there is no range and the filter contains no key.
+
+        Raises the errors of ``filter``.
+        """
         return self.range is None and self.filter is not None and self.filter.fill() == 0
 
 
@@ -144,7 +147,7 @@ def _may_have_nulls(footer: Footer) -> bool:
 
 
 def _hudi_column(leaves: Iterable[Leaf]) -> str | None:
-    """Return the column of an entry that names none: the record key, if the file has it.
+    """Return the column of an entry that names no column: Hudi's record key, if the file has it.
 
     Other writers may leave that column out, and take the keys from columns of their choice.
     """
@@ -179,10 +182,10 @@ def with_entry(
 class RecordKeyDescription:
     """A filter's type, bytes of bits, shape, false positives and share of set bits.
 
-    ``rows`` is the number of bit vectors, which Hudi calls rows: a simple filter has one.
-    ``nr`` is the number of keys that fill one of a dynamic filter, and ``current`` the number of
-    keys in the last one.  ``range`` says whether the footer has the smallest and the largest key.
-    ``column`` is the column of both, or None if the footer does not name it.  ``type`` is None
+    ``rows`` is the number of bit vectors, which Hudi calls rows: a simple filter has one. ``nr`` is
+    the number of keys that fill one row of a dynamic filter, and ``current`` the number of keys in
+    its last row. ``range`` says whether the footer has the smallest and the largest key. ``column``
+    is the column of filter and range, or None if the footer does not name it. ``type`` is None
     without a filter, and for a filter that cannot be read: ``note`` says why.
     """
 
