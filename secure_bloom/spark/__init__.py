@@ -6,7 +6,7 @@
     paimon                  the indexes of a Paimon table, as a job
     job_files, task_plan    the files of a job, and the tasks that they are shared among
     tasks                   how work gets to the executors, and how rows come back
-    jobs_of_call            the jobs of a call are cancelled on any way out
+    jobs_of_call            cancels the jobs of a call, however the call ends
     source                  ``format("secure_bloom")``: the driver plans, tasks decrypt and decode
     compat                  all differences between versions of Spark
 

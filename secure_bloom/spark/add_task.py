@@ -1,4 +1,4 @@
-"""What tasks that add filters need beside the work: the rows of a report, the survey of a file."""
+"""Functions for tasks that add filters: the rows of a report, and the survey of a file."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def advise(
     progress: Progress | None = None,
     storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> TableAdvice:
-    """Return which columns gain from a filter, as :func:`secure_bloom.advise`, one task a column.
+    """Return which columns gain from a filter, as :func:`secure_bloom.advise`, a task for each.
 
     The executors need this package, and the policy's KMS or keyring file.  One task reads the
     footers, and all tasks try the same part of the table.

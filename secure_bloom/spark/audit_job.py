@@ -83,8 +83,8 @@ def audit(
         check_values: Read all values of each column that has a filter, and look them up in the
             filter.  Search all files for values of sensitive columns: executors
             search the files of tables, and the driver the other files and all names.  The driver
-            and each Python worker read the values of sensitive columns once.  Of a column that does
-            not fit into memory, the driver and each task read them twice more.
+            and each Python worker read the values of sensitive columns once.  If a column does not
+            fit into memory, the driver and each task read its values twice more.
         strict: A column that no rule of the policy names is a finding.
         baseline: An earlier report in JSON, read by the driver. Its findings are ``ignored``.
         metrics: File on the driver for the numbers of the run, for Prometheus' node exporter: files
@@ -142,7 +142,7 @@ def audit(
 def _plan(
     paths: Paths, policy: KeyPolicy | str | os.PathLike[str], options: AuditOptions
 ) -> AuditPlan:
-    """Return the plan for processes that run in other folders."""
+    """Return the plan of the audit with absolute paths, because executors run in other folders."""
     roots = list(map(absolute_path, as_paths(paths)))
     plan = plan_audit(roots, policy, None, options)
     if plan.tables.names:
@@ -193,7 +193,10 @@ def _audit(group: str, *, shared: bytes) -> list[FileAudit] | KmsUnavailableErro
 
 
 def _narrowed(run: AuditRun, paths: Sequence[str]) -> AuditRun:
-    """Return the run with the words that some files have, if not all words fit into memory."""
+    """Return the run with an index of only those words that the files at ``paths`` contain.
+
+    If all words fit into memory, the run is returned unchanged.
+    """
     if run.words is None:
         return run
     return run.with_words(
@@ -204,7 +207,10 @@ def _narrowed(run: AuditRun, paths: Sequence[str]) -> AuditRun:
 
 
 def _without_words(audited: FileAudit, run: AuditRun) -> FileAudit:
-    """Return a result whose words are already confirmed, because they must stay on the executor."""
+    """Return a result without words of sensitive columns, which must stay on the executor.
+
+    They are confirmed here, and become findings without values.
+    """
     if run.words is None:
         return audited
     from secure_bloom.auditing.checks.traced_values import confirmed_findings, partly_searched

@@ -32,9 +32,10 @@ def conformed(
 ) -> pa.RecordBatch:
     """Return the batch of the file at ``path``, in ``schema``.
 
-    ``names`` maps the schema's names to the file's.  A column of ``folders`` has one value.  A
-    column that neither has is null.  Raises PolicyError for a type that cannot be read as the
-    wanted type, FormatError for a value that the wanted type cannot hold.
+    ``names`` maps the schema's names to the file's. ``folders`` has the values of partition
+    columns, each of which is the same in all rows. A column that is in neither the file nor
+    ``folders`` is null. Raises PolicyError for a type that cannot be read as the wanted type,
+    FormatError for a value that the wanted type cannot hold.
     """
     columns, stored = [], frozenset(batch.schema.names)
     for field in schema:
@@ -106,9 +107,9 @@ def check_type(stored: pa.DataType, wanted: pa.DataType, name: str) -> None:
 
 
 def _check_member(stored: pa.DataType, member: pa.Field, name: str) -> None:
-    """Raise PolicyError for a member in another spelling: members are found by exact name.
+    """Raise PolicyError for a member whose name differs from the file's in case only.
 
-    A member that the files lack is null.
+    Members are found by their exact names. A member that the files lack is null.
     """
     if stored.get_field_index(member.name) >= 0:
         check_type(stored.field(member.name).type, member.type, name)
@@ -182,7 +183,7 @@ def _is_local(of: pa.DataType) -> bool:
 
 
 def _is_counted(of: pa.DataType) -> bool:
-    """Return whether Arrow's numbers are those of the file, counted in milli- or microseconds."""
+    """Return whether it is a timestamp of the unit that the file has: milli- or microseconds."""
     return pa.types.is_timestamp(of) and of.unit in ("ms", "us")
 
 

@@ -144,7 +144,7 @@ class Reported:
 def check_report(spark: SparkSession, wanted: Reporting, roots: Iterable[str]) -> None:
     """Raise PolicyError for a report that Spark cannot write, before any file is written.
 
-    With Spark Connect only a report inside the table is found.
+    With Spark Connect only a report inside the table is refused.
     """
     if wanted.path is None:
         return
@@ -164,7 +164,7 @@ def check_report(spark: SparkSession, wanted: Reporting, roots: Iterable[str]) -
 
 
 def _file_system(spark: SparkSession, path: str, ask: Callable[[Any, Any], Any]) -> Any:
-    """Return the answer of Hadoop's file system of a path, as Spark writes to it."""
+    """Return ``ask(file_system, path)`` for the Hadoop file system that Spark uses there."""
     session: Any = spark
     # By its whole name: for each part of it, Py4J would look through all jars.
     place = getattr(session._jvm, "org.apache.hadoop.fs.Path")(path)
@@ -242,7 +242,7 @@ def _make_nothing(spark: SparkSession, schema: RowSchema) -> None:
 
 
 def _collected(files: JobFiles, work: TaskWork, schema: RowSchema, path: str | None) -> Reported:
-    """Return the rows of a small job, which the driver holds, so that no query keeps them."""
+    """Return the report of a small job, whose rows the driver holds."""
     rows = files.collected(work, schema)
     report = frame_of(files.spark, schema, rows)
     lost = None
@@ -304,7 +304,7 @@ def _counted(rows: DataFrame, keep: Callable[[DataFrame], DataFrame], files: int
 
 
 def changed_report(reported: Reported, report: DataFrame) -> Reported:
-    """Return the results of a job with another report, counted anew."""
+    """Return the results of a job with another report, whose rows are counted again."""
     report = _checkpointed(report)
     counts = _counts_of(report)
     return replace(reported, report=report, failed=counts["failed"], noted=counts["noted"])
@@ -359,7 +359,7 @@ def _counts() -> tuple[Column, ...]:
 
 
 def warn_of(notes: Iterable[str]) -> None:
-    """Warn of leftovers of the run that need attention."""
+    """Give each note as a warning at the caller's line."""
     for note in notes:
         warnings.warn(note, stacklevel=6)
 

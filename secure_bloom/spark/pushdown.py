@@ -193,9 +193,9 @@ def _scalar(value: Any, wanted: pa.DataType) -> pa.Scalar:
 def _of_folders(
     name: str, spark: str, operator: Operator, values: list[Any], table: QueriedTable
 ) -> Condition:
-    """Return the filter as a list of the folders' texts for which it is true.
+    """Return the filter as a condition ``IN`` on the folder texts for which the filter is true.
 
-    All texts are known.
+    All texts of the partition column are known. A test for null is returned unchanged.
     """
     wanted = table.spark.field(spark).type
     scalars = tuple(_scalar(value, wanted) for value in values)

@@ -38,10 +38,10 @@ def register(spark: SparkSession, *, push_filters: bool | None = None) -> None:
 
 
 def keeps_filters_apart(spark: SparkSession) -> bool:
-    """Return whether Spark keeps the filters pushed to a Python source with their query.
+    """Return whether Spark applies filters pushed to a Python source only to their own query.
 
-    If it does not, its source class in the JVM has a method that takes the plan made with them.  A
-    Spark Connect session does not show its JVM, so it counts as one that mixes filters up.
+    A Spark that mixes filters up is recognized by the method ``setReadInfo`` of its source class in
+    the JVM. A Spark Connect session does not show its JVM, so it counts as one that mixes them up.
     """
     context = context_of(spark)
     if context is None:

@@ -1,7 +1,6 @@
 """Re-encrypt files, or rotate their keys, on the executors.
 
-A task that runs twice finds that
-the file needs no change.
+A task that runs twice finds that the file needs no change.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class RowSchema:
     def plain(self, row: Sequence[object]) -> tuple[object, ...]:
         """Return one row in plain Python types, as a task gives it to the JVM.
 
-        The JVM takes a whole number in a column of doubles for null, and knows no enumerations.
+        The JVM reads an int in a column of doubles as null, and knows no enumerations.
         """
         return tuple(
             None if value is None else _PLAIN[of](value)

@@ -46,8 +46,8 @@ def session_config(
     are served by Java classes of this package.  For another `[kms]`, name your own class in
     ``kms_client_class``, and add its jar to `spark.jars`.  The result is empty for a policy that
     encrypts nothing.  ``schema`` is the schema of the table to be written, if available.  With it,
-    a column that Spark cannot encrypt by its name is refused here, and not by a task.  Of a policy
-    with several tables, ``table`` is the path or address of the one that the session writes.
+    a column that Spark cannot encrypt by its name is refused here, and not by a task.  If the
+    policy has several tables, ``table`` is the path or address of the one that the session writes.
     Without ``table`` the session can only read, with ``writes=False``.  Raises
     :class:`PolicyError` for that column, and if no class serves the policy's KMS. Raises
     :class:`SparkUnavailableError` without Java.
@@ -90,10 +90,10 @@ def session_config(
 
 
 def warn_of_other_policy(spark: SparkSession, policy: KeyPolicy | None) -> None:
-    """Warn if the session encrypts what it writes, and otherwise than the policy says.
+    """Warn if the session encrypts its writes in another way than the policy says.
 
     A session keeps the configuration with which it started, also if ``getOrCreate`` is called with
-    another one.  No warning is given for a session whose writes name their keys themselves, for a
+    another one. No warning is given for a session whose writes name their keys themselves, for a
     policy with several tables, and for Spark Connect, which does not show the configuration.
     """
     if policy is None or policy.footer_key is None or policy.tables or context_of(spark) is None:

@@ -61,7 +61,8 @@ class SecureBloomSource(sd.DataSource):
     Options:
 
     - ``policy``, a `policy.toml` whose KMS unwraps the keys, or ``keyring``, a keyring file.
-      Executors open keyrings and credentials themselves: they lie under one path everywhere.
+      Executors open keyrings and credentials themselves, so each must have the same path on every
+      machine.
     - ``where``, a text as `secure-bloom read --where` takes it: only rows for which it is true.
     - ``columns``, names with commas between them, or a JSON list: leaves the others out.  Spark
       does not say to a Python data source which columns a query wants, so all are decoded.
@@ -275,7 +276,10 @@ def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Raise errors as Spark shows them: with the hint, without causes that may hold secrets."""
+    """Adapt errors in the block to Spark: hints name the source's options, and causes are removed.
+
+    Spark prints the causes of an error, and they may hold secrets.
+    """
     try:
         yield
     except SecureBloomError as error:

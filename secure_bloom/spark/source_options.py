@@ -115,7 +115,10 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def _grant(paths: tuple[str, ...], text: str | None) -> StoreGrant | None:
-    """Return the right to the store by a JSON object. No error quotes what may be a secret."""
+    """Return the settings of the store from the option's JSON object, or None without the option.
+
+    No error quotes the text, because it may hold a secret.
+    """
     if text is None:
         return None
     try:

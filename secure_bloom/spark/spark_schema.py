@@ -74,13 +74,13 @@ def _interval(text: str) -> st.DataType | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSchema:
-    """A table's columns: ``stored`` as they are read, ``spark`` as Spark gets them.
+    """A table's columns: ``stored`` has their types in Arrow, ``spark`` their types in Spark.
 
-    Names of folders give a bare folder more columns at the end of ``spark``; a table whose log
-    names its columns ``has_log``.  Conditions are bound to ``compared``.  ``instants`` are the
-    dotted paths of INT96 columns, which are instants although ``stored`` has no zone for them.
-    ``hidden`` are the columns whose key is missing, if a read shows them as null or leaves them
-    out.
+    Partition columns that only the names of folders show are at the end of ``spark``. ``has_log``
+    is whether the table has a log that names its columns. Conditions are bound to ``compared``.
+    ``instants`` are the dotted paths of INT96 columns, which are instants although ``stored`` has
+    no zone for them. ``hidden`` are the columns whose key is missing, if a read shows them as null
+    or leaves them out.
     """
 
     stored: pa.Schema

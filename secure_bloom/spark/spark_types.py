@@ -34,10 +34,10 @@ def merged_type(stored: pa.DataType) -> st.DataType:
 
 
 def common_type(types: Sequence[st.DataType]) -> st.DataType:
-    """Return the type of a column that files store in one Arrow type, from the types of the files.
+    """Return the one Spark type of a column that has ``types`` in several files.
 
-    Raises UnsupportedFeatureError for types that Spark does not unite: INT96 is an instant, and a
-    timestamp without a zone is none.
+    All files store the column in one Arrow type. Raises UnsupportedFeatureError for types that
+    Spark does not unite: INT96 is an instant, and a timestamp without a zone is none.
     """
     first, *others = dict.fromkeys(types)
     for other in others:

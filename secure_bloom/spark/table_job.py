@@ -49,9 +49,9 @@ R = TypeVar("R")
 class BesideJob(Generic[R]):
     """The work of tasks: write a new file beside an old one, and report it in rows.
 
-    ``after_loss`` says what the report has for a file that another writer removed from the table:
-    some of its columns get the value of another column, or null. ``notes`` say what old versions
-    of the table still show.
+    ``after_loss`` changes the rows of a file that another writer removed from the table meanwhile.
+    It maps a column of the report to the column whose value it gets, or to None for null. ``notes``
+    return sentences on what old versions of the table still show.
     """
 
     schema: RowSchema

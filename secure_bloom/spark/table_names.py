@@ -27,7 +27,7 @@ _PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 def table_location(spark: SparkSession, text: str) -> str:
     """Return the folder of the table that ``text`` names, or ``text`` itself if it is a path.
 
-    If a file or folder has that name, it is the one that is meant.  Raises
+    A file or folder of that name takes precedence over a table. Raises
     :class:`UnsupportedFeatureError` for views and for tables whose files are not Parquet.
     """
     if not _NAME.fullmatch(text) or _is_there(text) or not _has_table(spark, text):

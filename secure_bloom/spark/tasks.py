@@ -103,7 +103,10 @@ def in_tasks(rows: DataFrame, work: TaskWork, schema: RowSchema, *, tasks: int) 
 
 
 def in_partitions(rows: DataFrame, column: str, partitions: int) -> DataFrame:
-    """Return the rows in ``partitions`` partitions, each in the one that its ``column`` numbers."""
+    """Return the rows in ``partitions`` partitions.
+
+    ``column`` has the number of a row's partition.
+    """
     from pyspark.sql import functions as f
 
     keys = f.array(*map(f.lit, shuffle_keys(partitions)))
@@ -129,7 +132,10 @@ def _done(
     work: TaskWork,
     schema: RowSchema,
 ) -> DataFrame:
-    """Return the results of the work on the rows that ``rows_of`` finds in each task's column."""
+    """Return the rows that ``work`` makes, one group of input rows after the other.
+
+    ``column`` of ``tasks`` holds the input of each task, and ``rows_of`` decodes it to rows.
+    """
     from pyspark.sql.functions import inline, udf
 
     done = _in_worker(rows_of, work, schema, raises=True)
@@ -166,9 +172,9 @@ def _with_same_version(
 ) -> Callable[[Any], list[Row]]:
     """Return the shipped function, with a check of the executor's Python before it.
 
-    If this Python lacks the package or one of its modules, or has another version, with which
-    nobody knows what the function would do, the function raises ImportError.  Without ``raises`` it
-    returns the error's text in place of rows, and Spark shows no traceback.
+    If this Python lacks the package or one of its modules, or has another version of the package,
+    the function raises ImportError. Without ``raises`` it returns the error's text in place of
+    rows, and Spark shows no traceback.
     """
 
     # The closure is pickled by value: it must not name anything of this package before it looked.
@@ -216,7 +222,7 @@ def _each_row(work: Work, at_once: int, rows: Sequence[Row]) -> Iterator[Row]:
 def result_rows(
     rows: Callable[[T], Iterable[Row]], work: Callable[[str], T], path: str
 ) -> Iterable[Row]:
-    """Return the rows of the result of the work on one path."""
+    """Return the rows that ``rows`` makes from the result of ``work(path)``."""
     return rows(work(path))
 
 
@@ -229,8 +235,8 @@ def collected(
 ) -> list[Row]:
     """Return the rows of :func:`given_in_tasks`, computed now and held by the driver.
 
-    Without a query there is nothing to plan and no code to generate, which takes a session's first
-    job two seconds.  Spark Connect has only queries.
+    This uses no query where it can, because planning it and generating its code takes a session's
+    first job two seconds. Spark Connect has only queries.
     """
     context = context_of(spark)
     with executors_errors():
@@ -326,7 +332,7 @@ _SAME_NAME = frozenset({"click", "cryptography", "numpy", "pyarrow"})
 
 
 def freeze_imports() -> None:
-    """Hide all objects of this worker from the garbage collector, if modules were imported since.
+    """Hide all objects of this worker from the garbage collector, if it imported new modules.
 
     Call this at the end of a task. After each task PySpark collects garbage among everything that
     was ever imported, which takes 40 to 100 ms. Frozen objects are still freed with their last

@@ -118,7 +118,10 @@ def _unpacked(request: TraceRequest) -> tuple[TraceRequest, KeyResolver]:
 
 
 class _Opened(NamedTuple):
-    """The words of columns, and the tables, which stay open: words are looked up in them."""
+    """The words of columns, and the tables.
+
+    The tables stay open to confirm words that were found.
+    """
 
     words: WordIndex
     tables: ExitStack
