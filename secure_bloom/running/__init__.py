@@ -3,7 +3,7 @@
     ordered_pool       threads; results in the order of the items, memory bounded
     worker_processes   other processes, which get their work over a socket
     limited_process    one file decoded in another process of limited memory
-    positioned_stream  a stream of Python by a function that reads at a place
+    positioned_stream  a Python stream made from a function that reads at an offset
     parallelism        chooses threads or processes for the files of a run, and loops over the files
     time_limit         how long a verb may take
     first_answer       how long a server may take to answer for the first time
@@ -84,9 +84,9 @@ def _open_closed_streams() -> None:
 
 
 class _Output(io.FileIO):
-    """A standard stream that waits for its reader.
+    """A standard stream. A write waits until the reader has room.
 
-    Another program may have made the pipe or the terminal one that does not wait (O_NONBLOCK).
+    Another program may have set the pipe or the terminal to non-blocking mode (O_NONBLOCK).
     """
 
     def write(self, data: Any, /) -> int:

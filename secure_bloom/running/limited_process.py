@@ -86,7 +86,7 @@ def serve(caller: Connection) -> None:
 
 
 def _asking(caller: Connection) -> Callable[[int, int], bytes]:
-    """Return a function that reads from the caller's file. Libraries call it from any thread."""
+    """Return a function that reads from the caller's file. It may be called from any thread."""
     lock = threading.Lock()
 
     def read_at(offset: int, length: int) -> bytes:

@@ -129,7 +129,10 @@ def _in_threads(
 
 
 def _for_a_trial(files: Iterable[A], count: int) -> Iterator[A]:
-    """Yield the first files; all of them, unless the work on the others is worth processes."""
+    """Yield files until it is known whether processes are worth starting for the files left.
+
+    If they are not worth it, all files are yielded.
+    """
     start = time.perf_counter()
     for number, file in enumerate(files):
         spent = time.perf_counter() - start

@@ -76,7 +76,7 @@ def _process(work: Work[R], meter: Meter, pool: Executor, task: FileTask) -> R:
 
 
 def _opened(open_work: OpenWork[R]) -> Callable[[FileTask], R]:
-    """Return the work in another process."""
+    """Open the work in a worker process. Return a function that processes one file."""
     work = open_work()
     return lambda task: work.process(task, map)
 

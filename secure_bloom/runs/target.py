@@ -60,7 +60,7 @@ class TableCommit:
 
 
 class Publication(Protocol):
-    """The publishing of one run: a batch is processed, then published, then comes the next one.
+    """The publishing of one run, batch by batch: a batch is processed, then published.
 
     ``gone`` are files that other writers removed from the table meanwhile.
     """
