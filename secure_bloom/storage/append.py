@@ -133,7 +133,8 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
 def _refuse_other_names(fd: int) -> None:
     """Raise PolicyError for a file with hard links.
 
-    Under another name it may be a backup, or a file of a table whose log has its size.
+    Appending changes the file under all of its names. Another name may belong to a backup, or to a
+    table whose log records the file's size.
     """
     if os.fstat(fd).st_nlink > 1:
         raise PolicyError(
@@ -145,10 +146,10 @@ def _refuse_other_names(fd: int) -> None:
 def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> str:
     """Cut a local file to its first ``size`` bytes, durably. Return the path of the bytes cut off.
 
-    They are kept in a hidden file beside it until :func:`remove_kept`. ``expected_identity`` comes
-    from the :class:`InputFile` in which the torn tail was seen.  Raises :class:`FileChangedError`
-    if another file is at the path by now, and :class:`FormatError` when the file is shorter than
-    ``size``.
+    The cut bytes are kept in a hidden file in the same folder until :func:`remove_kept`.
+    ``expected_identity`` comes from the :class:`InputFile` in which the torn tail was seen.  Raises
+    :class:`FileChangedError` if another file is at the path by now, and :class:`FormatError` when
+    the file is shorter than ``size``.
     """
     location = os.path.abspath(local_path(path))
     folder_path, name = os.path.split(os.path.realpath(location))

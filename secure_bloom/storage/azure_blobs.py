@@ -87,7 +87,7 @@ _SCOPE = "https://storage.azure.com/.default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """An account: its client, and the right by which the store itself may read a blob of it."""
+    """An account: its SDK client, and a function that lets the store copy from a blob of it."""
 
     service: Any = field(repr=False)
     #: Bucket and key -> the fields of a request to copy from there.

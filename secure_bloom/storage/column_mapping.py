@@ -29,8 +29,9 @@ _LEVELS = (
 class ColumnMapping:
     """The names of the fields of a structure, and of the fields inside them.
 
-    ``members`` maps what a file calls a field to the field.  ``inner`` is the mapping of a list's
-    element, or of a map's key and value. It is None for a type without fields.
+    The keys of ``members`` are the names or ids of the fields in files.  ``inner`` has the mapping
+    of a list's element, or of a map's key and value. An entry of ``inner`` is None for a type
+    without fields.
     """
 
     members: Mapping[StoredName, NamedField] = field(default_factory=dict)
@@ -62,9 +63,9 @@ class ColumnMapping:
         return found if found or field_id is None else self.members.get(field_id)
 
     def unused(self, name: str) -> str:
-        """Return a name for a field that is no longer in the table.
+        """Return a name for a field that the table has dropped.
 
-        No field of the table has it.
+        No field of the table has this name.
         """
         taken = self.fields(in_files=False)
         shown = dropped_name(name)
@@ -73,7 +74,10 @@ class ColumnMapping:
         return shown
 
     def shown(self, path: Path) -> Path:
-        """Return the path by which files show a column of the log, even a dropped column."""
+        """Return the path under which a column of the log is shown for files.
+
+        A dropped column is shown under a name that no field of the table has.
+        """
         if not path:
             return ()
         for found in self.fields(in_files=False).get(path[0], ()):
@@ -106,7 +110,7 @@ class ColumnMapping:
 
 
 class _Field(NamedTuple):
-    """A field's place among its siblings, its other name, and the mapping of what is inside it."""
+    """A field's position among its siblings, its other name, and the mapping of inner fields."""
 
     position: int
     name: str
@@ -138,9 +142,9 @@ class OlderColumn:
 
 
 def older_columns(current: ColumnMapping, older: Iterable[ColumnMapping]) -> list[OlderColumn]:
-    """Return the columns that have another name in older schemas than files show now.
+    """Return the columns whose path in an older schema differs from the path shown for files now.
 
-    A column comes before those inside it.
+    A column comes before the columns inside it.
     """
     found = (it for each in older for it in _older(current, each, OlderColumn()))
     return [it for it in dict.fromkeys(found) if it.path != it.shown]
@@ -161,8 +165,8 @@ def _older(
 ) -> Iterator[OlderColumn]:
     """Yield the older names of the columns that are inside the column ``above``.
 
-    ``now`` is its current mapping, or None if the table has dropped it.  ``then`` is its older
-    mapping, or None if it had no fields.
+    ``now`` is the current mapping of ``above``, or None if the table has dropped the column.
+    ``then`` is its older mapping, or None if the column had no fields.
     """
     members, inner = (then.members, then.inner) if then else ({}, ())
     for stored, member in members.items():
@@ -198,7 +202,11 @@ def _beginnings(
 
 
 def _translated(fields: ColumnMapping, path: str, *, in_files: bool) -> str | None:
-    """Return a dotted path with the other names, or None if no field has it."""
+    """Return a dotted path with each name translated, or None if no field matches the path.
+
+    With ``in_files``, ``path`` has names in files and the result has names in the table. Without
+    it, the translation goes the other way.
+    """
     for found, rest in _beginnings(fields, path, in_files=in_files):
         if rest is None:
             return found.name
@@ -209,7 +217,7 @@ def _translated(fields: ColumnMapping, path: str, *, in_files: bool) -> str | No
 
 
 def _below(inside: ColumnMapping | None, path: str, *, in_files: bool) -> str | None:
-    """Return the rest of a path, below a field, with other names."""
+    """Translate the rest of a path, below a field. Return None if no field matches it."""
     if inside is None:
         return None
     if not inside.inner:

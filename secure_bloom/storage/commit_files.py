@@ -28,9 +28,10 @@ def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
     The content must be unique, so that equal bytes at the path are this commit. The file gets the
     permissions of the file ``like``.
 
-    Raises UnfinishedWriteError, with ``hint``, if it is unknown whether the commit was made.
-    Every refusal of a store has this result too: a layer below may have repeated a request, and
-    nobody knows how long the first request is under way.
+    Raises UnfinishedWriteError, with ``hint``, if it is unknown whether the commit was made. That
+    is so after an error of a store if this commit is not at the path, unless the store reports the
+    file of another writer. A layer below may have repeated the request, and the first request may
+    still take effect.
     """
     require_commits(path)
     try:
@@ -54,8 +55,9 @@ def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
 def _committed_content(path: str, error: SecureBloomError, hint: str) -> bytes | None:
     """Return the bytes of the commit at this path, or None if nothing is there.
 
-    In a store they are looked for a while, because our own first request may be under way.  Raises
-    UnfinishedWriteError, with ``hint`` and the text of ``error``, if they cannot be read.
+    In a store this function looks repeatedly for some seconds, because this writer's first request
+    may still be under way.  Raises UnfinishedWriteError, with ``hint`` and the text of ``error``,
+    if the file cannot be read.
     """
     ends = time.monotonic() + (_SETTLING_SECONDS if is_object_uri(path) else 0)
     while True:

@@ -83,7 +83,8 @@ def reopen_pinned(
 ) -> InputFile:
     """Open a file of known size and identity again. For an object this makes no request.
 
-    ``held`` has bytes of an object, each from an offset. Reading them makes no request either.
+    ``held`` has an offset in the object and the bytes from there on. Reading these bytes makes no
+    request either.
     """
     if is_object_uri(path):
         from secure_bloom.storage.pinned_objects import reopen_pinned_object

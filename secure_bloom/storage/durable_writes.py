@@ -68,7 +68,7 @@ def _drop(pending: deque[memoryview], written: int) -> None:
 
 
 def make_folders(path: str) -> None:
-    """Create the folder and its missing parents, durably. Raise PolicyError if one cannot be."""
+    """Create the folder and its missing parents, durably. Raise PolicyError if that fails."""
     missing = []
     while path and not os.path.isdir(path):  # noqa: PTH112
         missing.append(path)

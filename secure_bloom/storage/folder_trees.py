@@ -232,7 +232,7 @@ def _is_folder(status: os.stat_result | None) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _above(*folders: str) -> tuple[str, ...]:
-    """Return these folders and all above them, each once."""
+    """Return the given folders and all of their parent folders, each once."""
     found: dict[str, None] = {}
     for folder in folders:
         while folder not in found:

@@ -213,7 +213,7 @@ class GoogleWriter(ObjectWriter):
         return None if self._expected is None else int(self._expected)
 
     def _checked_object(self) -> Any:
-        """Return the new object with the old one's metadata, if the old one is unchanged."""
+        """Return the new object with the old object's metadata, if the old object is unchanged."""
         bucket = self._client.bucket(self._target.bucket)
         if self._origin is None:
             self._check_source()

@@ -162,9 +162,9 @@ class InputFile(ABC):
         return False
 
     def set_aside(self) -> None:
-        """Prepare for later reads, after the file may have been replaced.
+        """Prepare for reads that happen after the file may have been replaced.
 
-        They return bytes of this file, or raise FileChangedError.
+        These reads return bytes of this file, or raise FileChangedError.
         """
         return
 
@@ -251,8 +251,8 @@ def _umask() -> int:
 class CountedFile(InputFile):
     """Reads another file and counts ``bytes_read`` and ``requests``.
 
-    ``extents`` are the ranges that were read. A read that continues the read before makes its
-    extent longer.
+    ``extents`` are the ranges that were read. A read that starts where the previous read ended
+    makes the extent longer.
     """
 
     def __init__(self, file: InputFile) -> None:

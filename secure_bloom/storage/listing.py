@@ -3,7 +3,7 @@
 """List the Parquet files that paths, folders and patterns name.
 
 Inside folders the rules are Spark's: names that start with ``.`` or ``_`` are not data, except
-partition folders such as ``_day=1``.  A file that is named itself is taken whatever its name.
+partition folders such as ``_day=1``.  A file that the caller names is read whatever its name is.
 
 An output never replaces an input or another output.
 """

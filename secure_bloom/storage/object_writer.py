@@ -53,7 +53,7 @@ Part = OldRange | bytes
 
 
 def can_copy(keep: int) -> bool:
-    """Return whether the kept bytes are enough for a part."""
+    """Return whether ``keep`` bytes are enough for one copied part."""
     return keep >= LEAST_PART
 
 
@@ -100,12 +100,15 @@ T = TypeVar("T")
 
 
 class CannotCopyError(Exception):
-    """The store cannot copy from the source for this caller, or cannot copy parts of this size."""
+    """The store refuses to copy from the source for this caller, or refuses parts of this size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObject:
-    """One object, which may not exist. ``store`` is equal for objects that can copy each other."""
+    """The address of one object, which may not exist.
+
+    The store can copy between two objects if their ``store`` is equal.
+    """
 
     path: str
     bucket: str
@@ -118,7 +121,7 @@ class StoredObject:
 class RangeAnswer:
     """A store's answer to a request for a range: its bytes, its ``Content-Range``, and its marks.
 
-    The ``marks`` are those of an identity after the size: see :mod:`.objects`.
+    ``marks`` are the parts that follow the size in an object's identity: see :mod:`.objects`.
     """
 
     content: bytes = field(repr=False)
@@ -253,9 +256,11 @@ class ObjectWriter(ABC):
         """Raise FileChangedError if another program replaced the origin."""
 
     def _check(self) -> None:
-        """Check the permit, and for stores that ignore conditions also for changes.
+        """Check the permit.
 
-        May miss the latest change.
+        For stores that ignore conditions, also check that the objects are unchanged.
+
+        A change right before the write may be missed.
         """
         require_permit()
         if self._must_be_new:

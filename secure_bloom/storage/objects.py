@@ -182,7 +182,10 @@ class _Held:
         self._pieces.append((offset, content))
 
     def end_from(self, size: int) -> int:
-        """Return the start of the piece that reaches to the object's end, which is at ``size``."""
+        """Return the offset at which the kept end of the object starts.
+
+        The object has ``size`` bytes.
+        """
         return min((start for start, it in self._pieces if start + len(it) == size), default=size)
 
     def find(self, offset: int, length: int) -> bytes | None:
@@ -231,7 +234,7 @@ def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def server_of(path: str) -> str:
-    """Return the name of an object's store for people: its kind, bucket and endpoint."""
+    """Return the name of an object's store for messages: its kind, bucket and endpoint."""
     uri = object_uri(path)
     return _server(uri, settings_for(uri))
 
@@ -268,7 +271,7 @@ def first_contact(path: str, make: Callable[[], T]) -> T:
 def _without_answer(path: str) -> SecureBloomError:
     """Return the error for a store that does not answer.
 
-    When the program ends, it no longer waits for that store.
+    The program then exits without waiting for this store.
     """
     # At its end pyarrow would wait for the request that was left behind.
     atexit.unregister(getattr(fs, "ensure_s3_finalized", _without_answer))
@@ -276,7 +279,7 @@ def _without_answer(path: str) -> SecureBloomError:
 
 
 def require_answer(filesystem: Any, key: str) -> None:
-    """Ask the store for something small if it has not answered yet. A write may take long."""
+    """Send a small request to a store that has not answered yet, because a write may take long."""
     if isinstance(filesystem, _Unanswered):
         filesystem.get_file_info(key)
 

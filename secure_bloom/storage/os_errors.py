@@ -151,8 +151,9 @@ def refusal(
 ) -> SecureBloomError:
     """Return the error for a store's answer, chosen by its error code, else by its HTTP status.
 
-    ``credentials`` says how to change those for the store. ``statuses`` explains the store's own
-    statuses. ``said`` is the store's sentence, which is shown if neither is known.
+    ``credentials`` says how to change the credentials for the store. ``statuses`` explains statuses
+    that only this store uses. ``said`` is the store's sentence, which is shown for an unknown code
+    and status.
     """
     answer = _ANSWERS.get(code)
     if answer is None and status is not None:
@@ -164,7 +165,7 @@ def refusal(
 
 
 def error_of(answer: Answer, path: str, code: str = "") -> SecureBloomError:
-    """Return the error about ``path``, with the store's own code if it says more."""
+    """Return the error about ``path``. It has the store's own code, except a FileChangedError."""
     kind, message, hint = answer
     said = "" if kind is FileChangedError or not code else f": {code}"
     return kind(message + said, hint=hint, path=path)

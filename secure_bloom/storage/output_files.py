@@ -37,8 +37,8 @@ _HEAD = 65_536
 def require_report_file(target: Path | None, *needed: Path | None) -> None:
     """Raise PolicyError, before anything is read, if a report cannot be written to ``target``.
 
-    A report replaces none of the files ``needed`` (the policy, the keyring), no other keyring, no
-    data file, and no part of a table's log.
+    A report never replaces a file in ``needed`` (the policy, the keyring), another keyring, a data
+    file, or a part of a table's log.
     """
     if target is None:
         return

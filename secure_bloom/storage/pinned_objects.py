@@ -65,8 +65,8 @@ def open_pinned_object(path: str, listed_size: int | None) -> PinnedObject | Non
     """Open an object and fetch its end, in one request.
 
     ``listed_size`` is the size in a listing, if there was one.  Return None without the store's
-    SDK, or if the store does not answer as expected: pyarrow opens the object then, or says what is
-    wrong.
+    SDK, or if the store does not answer as expected. The caller then opens the object with pyarrow,
+    which also reports any error.
     """
     try:
         found = _stored_at(path)
@@ -101,7 +101,8 @@ def reopen_pinned_object(
 ) -> PinnedObject | None:
     """Open an object again without a request, or return None as :func:`open_pinned_object` does.
 
-    ``held`` has bytes of the object, each from an offset. Reading them makes no request.
+    ``held`` has an offset in the object and the bytes from there on. Reading these bytes makes no
+    request.
     """
     try:
         found = _stored_at(path)

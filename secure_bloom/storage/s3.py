@@ -373,7 +373,7 @@ class S3Writer(ObjectWriter):
         )
 
     def _has_done(self, error: ClientError) -> bool:
-        """Return whether a refused request has taken effect, as :meth:`_is_there` says."""
+        """Return whether a refused request has taken effect, as :meth:`_is_there` finds out."""
         if not is_conflict(error) and code_of(error) != _ENDED:
             return False
         with suppress(ClientError):

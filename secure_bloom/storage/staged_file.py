@@ -225,7 +225,7 @@ class StagedFile:
     def _take(self, name: str, step: Callable[[], None]) -> None:
         """Run a step that gives the file a name.
 
-        An error is ignored if the file has the name nevertheless.
+        Ignore an error of the step if the file has the name afterwards.
         """
         try:
             step()

@@ -2,7 +2,7 @@
 
     storage_options={"aws_access_key_id": ..., "aws_endpoint_url": "http://minio:9000"}
 
-They are settings for the objects at the given paths, and are in no path, report or log.
+The settings apply to the objects at the given paths. No path, report or log contains them.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ _ELSEWHERE: Final = (
 
 
 def storage_grant(paths: Paths, options: Mapping[str, object] | None) -> StoreGrant | None:
-    """Return the right to the objects at the paths by ``options``. Keep it while they are used.
+    """Return a grant that applies ``options`` to the objects at the paths, while it is referenced.
 
-    Without options, a table of deltalake or pyiceberg gives those that it has itself.  Returns None
-    if nothing is set.  Raises PolicyError, which quotes no value, for options that are not taken.
+    Without options, the options of a given deltalake or pyiceberg table are used.  Returns None if
+    nothing is set.  Raises PolicyError for an unknown option, and quotes no value in it.
     """
     if options is None:
         own = {name: it for name, it in options_of(paths).items() if name.lower() in _NAMES}
@@ -123,9 +123,9 @@ def _taken(options: Mapping[Any, object]) -> dict[str, Any]:
 
 
 def shared_grant(paths: Paths, options: Mapping[str, object]) -> StoreGrant | None:
-    """Return the grant of :func:`storage_grant`, whose settings go to other machines as they are.
+    """Return the grant of :func:`storage_grant`. Its settings are sent to other machines unchanged.
 
-    Raises PolicyError for a credential, which the engine that sends it could show in a plan.
+    Raises PolicyError for a credential, because the engine that sends it could show it in a plan.
     """
     grant = storage_grant(paths, options)
     inner = options.get("client_kwargs")
@@ -156,7 +156,7 @@ def granted(paths: Paths, options: Mapping[str, object] | None) -> Iterator[None
 
 
 def with_storage_options(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function whose first argument are paths honour its ``storage_options``."""
+    """Make a function honour ``storage_options``. The function's first argument must be paths."""
 
     @functools.wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:

@@ -65,9 +65,9 @@ class S3Settings:
 class StoreGrant:
     """The settings for all objects below some places. They are used while the grant is referenced.
 
-    For an object the grant with the longest matching place counts, and of several the newest.
-    Raises PolicyError if another grant sends a part of these objects to another endpoint, because
-    one path would mean two objects.
+    If several grants match an object, the grant with the longest matching place is used. Among
+    grants for the same place, the newest is used.  Raises PolicyError if another grant sends a part
+    of these objects to another endpoint, because one path would mean two objects.
     """
 
     def __init__(self, places: Iterable[str], settings: S3Settings) -> None:

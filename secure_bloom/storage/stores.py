@@ -19,10 +19,10 @@ class ObjectStore:
     Attributes:
         name: The store's name in messages.
         arrow_name: The ``type_name`` of pyarrow's file system.
-        schemes: Each scheme that a user may write, with the scheme that pyarrow knows.
+        schemes: Maps each scheme that a user may write to the scheme that pyarrow knows.
         module: The module with the requests to the SDK. None if pyarrow writes the objects.
         extra: The extra of this package that installs the SDK.
-        mark_at: The place, in the identity of an open object, of the mark that conditions compare.
+        mark_at: The index, in the identity of an open object, of the mark that conditions compare.
         has_ends: Whether a request may ask for the last bytes of an object of unknown size.
         lists_folders: Whether pyarrow's listings have folders, and not only keys.
         takes_commits: Whether commits of a table's log are written here.

@@ -72,7 +72,7 @@ class _Holder:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Run the block if the permit is good. Of a local permit, hold a shared lock meanwhile."""
+        """Run the block if the permit is good. Hold a shared lock on a local permit meanwhile."""
         while True:
             with self._content_now() as content:
                 if self._is_recent(content):
