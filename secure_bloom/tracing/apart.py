@@ -1,4 +1,4 @@
-"""Files that are decoded in a process whose memory is limited, section by section.
+"""Decode a file in a process whose memory is limited, and return its content section by section.
 
     for section in sections_of(decode, file, "an ORC file"):
         for piece in section.pieces: ...
@@ -50,7 +50,7 @@ class SectionWriter:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Write what was not read of the section, which ends it."""
+        """If the block raises UnreadError, write the error. It ends the section."""
         try:
             yield
         except UnreadError as error:
@@ -60,9 +60,10 @@ class SectionWriter:
 def sections_of(
     decode: Callable[[BinaryIO, SectionWriter], None], file: BinaryIO, what: str
 ) -> Iterator[Section]:
-    """Yield what ``decode`` writes in a process that may take as much memory as the budget.
+    """Yield the sections that ``decode`` writes in a process whose memory is limited to the budget.
 
-    Raises UnreadError for what is not read of a section when its pieces are read, else at once.
+    An error inside a section is raised as UnreadError when the caller reads the section's pieces.
+    Other errors are raised at once.
     """
     messages = in_limited_process(partial(_written, decode), file, memory_budget())
     names: list[str] = []

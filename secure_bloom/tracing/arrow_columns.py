@@ -40,7 +40,7 @@ _AT_ONCE, _ROWS = 32 << 20, 1 << 18
 
 
 def arrow_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
-    """Yield the columns of an Arrow file, or of streams that follow one another."""
+    """Yield the columns of an Arrow file, or of several consecutive streams."""
     with damage("an Arrow file"):
         if file.read(len(_MAGIC)) == _MAGIC:
             yield from _file(file, budget)
@@ -50,7 +50,7 @@ def arrow_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
 
 
 def end_of_streams(file: BinaryIO) -> int:
-    """Return where the streams end that follow one another from the start of a file."""
+    """Return the offset after the consecutive streams that begin at the start of a file."""
     return max(_end_of_stream(file, start) for start in _starts_of_streams(file))
 
 
@@ -62,7 +62,10 @@ def _starts_of_streams(file: BinaryIO) -> Iterator[int]:
 
 
 def size_of_schema(file: BinaryIO, start: int) -> int:
-    """Return about how many bytes a stream's first schema takes decoded, 0 without one."""
+    """Return about how many bytes a stream's first schema takes when decoded.
+
+    0 if it has no schema.
+    """
     with suppress(UnreadError, FormatError, struct.error):
         for first in islice(_messages(file, start), 1):
             return message_size(_bytes_at(file, first.metadata, first.length))
@@ -92,7 +95,7 @@ def _stream(file: BinaryIO, start: int, budget: Budget) -> Iterator[Column]:
 
 
 def _arrays(file: BinaryIO, ordinal: int) -> Iterator[pa.Array]:
-    """Yield the arrays of one column of a file: no other is decoded."""
+    """Yield the arrays of one column of a file. No other column is decoded."""
     file.seek(0)
     only = pa.ipc.IpcReadOptions(included_fields=[ordinal])
     opened = pa.ipc.open_file(file, options=only)
@@ -109,7 +112,7 @@ def _searchable(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
 
 
 def _pieces(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield an array in pieces that stay small as texts."""
+    """Yield an array in slices whose texts stay small."""
     kind = array.type
     if pa.types.is_nested(kind) or pa.types.is_dictionary(kind):
         yield array
@@ -125,7 +128,10 @@ def _pieces(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _check(file: BinaryIO, batch: _Message, budget: Budget) -> int:
-    """Count what a batch takes decoded, and return it. Raises UnreadError for too much."""
+    """Count how many bytes a batch takes when decoded, and return the number.
+
+    Raises UnreadError if the number exceeds the budget.
+    """
     metadata = _bytes_at(file, batch.metadata, batch.length)
     message = root(metadata)
     check_at_once(message_size(metadata), _SCHEMA_OF)
@@ -206,7 +212,7 @@ def _end(file: BinaryIO, message: _Message) -> int:
 
 
 def _end_of_stream(file: BinaryIO, start: int) -> int:
-    """Return where a stream ends, with its mark of the end if it has one."""
+    """Return where a stream ends. An end-of-stream marker belongs to the stream."""
     for message in _messages(file, start):
         start = _end(file, message)
     file.seek(start)

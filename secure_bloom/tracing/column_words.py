@@ -1,10 +1,11 @@
-"""The words of a column: its values folded, with what each word says.
+"""The words of a column, and how distinctive each word is. Values are folded first.
 
     taken = taken_words(column, most)                   all words, if there are at most ``most``
-    sample = sampled_words(column, most, insert)        of more words: ``insert`` gets all of them
-    taken = words_among(column, sample, hashes)         and those with one of some hashes are kept
+    sample = sampled_words(column, most, insert)        a sample; ``insert`` gets all words
+    taken = words_among(column, sample, hashes)         only the words with one of these hashes
 
-A word is an entry, a number of 64 bits: its hash, and in the lowest byte what is known of it.
+A word is stored as an entry, a number of 64 bits: the hash of the word, with properties of the word
+in the lowest byte.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ _FPP: Final = 1e-3
 class ColumnWords:
     """What the index has of a column. Without ``is_whole``, not all of its words fit into memory.
 
-    ``values`` counts the distinct values that are long enough. ``left_out`` counts those of them
-    that are not searched for, because numbers or dates are so dense that other columns have them
-    by chance. With ``is_estimated`` the words were kept in a Bloom filter, because the column
-    does not fit into memory, and both counts are estimates. With ``as_written`` the index has
-    only values that the files have exactly as written, and ``values`` counts the rows of the
-    column. ``not_searched`` says why no value is searched for, or is None.
+    ``values`` counts the distinct values that are long enough. ``left_out`` counts the long enough
+    values that are not searched for, because numbers or dates are so dense that other columns have
+    them by chance. With ``is_estimated`` the words were kept in a Bloom filter, because the column
+    does not fit into memory, and both counts are estimates. With ``as_written`` the index has only
+    values that the files have exactly as written, and ``values`` counts the rows of the column.
+    ``not_searched`` says why no value is searched for, or is None.
     """
 
     name: str
@@ -80,7 +81,7 @@ class ColumnWords:
     not_searched: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the counts as they are in documents."""
+        """Return the counts in the form of JSON documents."""
         return {
             "column": self.name,
             "values": self.values,
@@ -97,7 +98,11 @@ Entries = NDArray[np.uint64]
 
 @dataclass(slots=True)
 class TakenWords:
-    """The entries of a column, with the kind of each, the length of the longest, and all shapes."""
+    """The searched words of one column.
+
+    ``entries`` has the words with their kinds, ``longest`` the length of the longest word, and
+    ``shapes`` the heads and tails of all words.
+    """
 
     entries: Entries
     longest: int
@@ -160,7 +165,10 @@ class WantedHashes:
 
 
 class _Gathered:
-    """Collects entries. Entries of the same word become one, which is a value if one of them is."""
+    """Collects entries. Entries of the same word become one.
+
+    The joined entry is marked as a value if any of the entries is.
+    """
 
     def __init__(self, most: int) -> None:
         self._room = max(2 * most, _GATHERED)
@@ -187,7 +195,7 @@ class _Gathered:
 
 
 class _Reading:
-    """Reads the words of a column, and collects what is known of all of them."""
+    """Reads the words of a column, and collects statistics of all of them."""
 
     def __init__(self, subject: SearchedColumn) -> None:
         self.subject = subject
@@ -208,7 +216,7 @@ class _Reading:
 
 
 class _Numbers:
-    """How dense the numbers of a column are, by their digits."""
+    """How dense the numbers of a column are, for each number of digits."""
 
     def __init__(self, rows: int) -> None:
         self.bounds: dict[int, tuple[int, int]] = {}
@@ -219,12 +227,12 @@ class _Numbers:
         self.counts: dict[int, int] = {}
 
     def add_moments(self, moments: pa.Array, *, are_days: bool) -> None:
-        """Take dates or times as numbers; ``are_days`` if each is the number of a day."""
+        """Add dates or times as numbers. With ``are_days`` each number counts days."""
         self._are_days = self._are_days and are_days
         self._moments.add(moments.to_numpy())
 
     def are_moments_dense(self) -> bool:
-        """Whether any column of dates or times in these years would have many of them."""
+        """Whether any column of dates or times in these years would share many of them."""
         found = self._moments.found()
         if len(found) < 2:
             return self._rows > 1
@@ -235,12 +243,12 @@ class _Numbers:
         return max(len(found), self._rows) > _DENSE * steps
 
     def add(self, length: int, low: int, high: int) -> None:
-        """Take the smallest and the largest of some numbers of ``length`` digits."""
+        """Add the smallest and the largest of some numbers that have ``length`` digits."""
         known = self.bounds.get(length, (low, high))
         self.bounds[length] = min(low, known[0]), max(high, known[1])
 
     def count(self, info: NDArray[np.uint8], times: int) -> None:
-        """Count the numbers of each length among words, each of which occurs ``times`` times."""
+        """Count the numbers of each length. Each entry represents ``times`` numbers."""
         for digits in self.bounds:
             found = int(_numbers_of(info, digits).sum())
             self.counts[digits] = max(found * times, self._rows)
@@ -255,7 +263,7 @@ _MOST_MOMENTS: Final = 1 << 21
 def _taken(
     reading: _Reading, entries: Entries, *, is_whole: bool = True, times: int = 1
 ) -> TakenWords:
-    """Return the words that were read, of which each is one of ``times``."""
+    """Return the words that were read. Each entry represents ``times`` words of the column."""
     subject, numbers = reading.subject, reading.numbers
     numbers.count(entries.astype(np.uint8), times)
     kept = _kept(entries, numbers)
@@ -279,9 +287,9 @@ def _kept(entries: Entries, numbers: _Numbers) -> Entries:
 
 
 def _why(subject: SearchedColumn, *, has_values: bool) -> str | None:
-    """Return why no value of a column is searched for, or None if it has none.
+    """Return why no value of a column is searched for. None if the column has no values.
 
-    ``has_values`` says that there are some that are long enough.
+    ``has_values`` says that the column has values that are long enough.
     """
     if has_values:
         return "its numbers or dates are so dense that other columns have them by chance"
@@ -296,13 +304,13 @@ _TOO_SHORT: Final = (
 
 
 def _numbers_of(info: NDArray[np.uint8], digits: int) -> NDArray[np.bool_]:
-    """Return which words are numbers of some digits."""
+    """Return a mask of the words that are numbers with ``digits`` digits."""
     found: NDArray[np.bool_] = (info & (_IS_NUMBER | REST)) == (_IS_NUMBER | digits)
     return found
 
 
 def _dense(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.bool_]:
-    """Return which words are numbers or dates that other columns have by chance."""
+    """Return a mask of the numbers and dates that other columns have by chance."""
     dense = ((info & _IS_MOMENT) != 0) & numbers.are_moments_dense()
     for digits, (low, high) in numbers.bounds.items():
         if numbers.counts[digits] > _DENSE * (high - low + 1):
@@ -311,7 +319,7 @@ def _dense(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.bool_]:
 
 
 class _Folded(NamedTuple):
-    """Entries of texts, the longest of them, their heads and tails, and the bounds of numbers."""
+    """The words of some texts: entries, the longest length, shapes, and bounds of numbers."""
 
     entries: NDArray[np.uint64]
     longest: int
@@ -343,7 +351,7 @@ def _folded(given: Texts) -> _Folded:
 
 
 def _bounds(folded: NDArray[np.uint8], starts: NDArray[np.int64], digits: int) -> tuple[int, int]:
-    """Return the smallest and the largest of some numbers, by their first digits."""
+    """Return the smallest and the largest of some numbers, by at most 18 leading digits."""
     size = min(digits, 18)
     found = folded[starts[:, None] + np.arange(size)].astype(np.int64) - ord("0")
     numbers = found @ (10 ** np.arange(size - 1, -1, -1, dtype=np.int64))
@@ -365,7 +373,7 @@ def _kinds(known: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.ui
 def _judged(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.uint8]:
     """Return the kinds of words.
 
-    A number is judged by how many others of its length there could be.
+    The kind of a number depends on how many numbers its range could hold for each number it has.
     """
     kinds = np.bitwise_and(info, np.uint8(REST))
     kinds[(info & _IS_NUMBER) != 0] = COMMON

@@ -2,8 +2,8 @@
 
     for inner in decoded(text, digests.append): ...   texts and files that the text holds, encoded
 
-A digest looks like any other encoded word. A word that has the length of a digest is reported as
-a possible digest.
+A digest looks like any other encoded word. A word that has the length of a digest is reported as a
+possible digest.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _IS_GAP: Final = np.array([not 0x21 <= byte <= 0x7E for byte in range(256)])
 
 
 def decoded(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield the texts that a text holds in another encoding; ``digest`` gets possible digests."""
+    """Yield the texts that a text holds in another encoding. ``digest`` gets possible digests."""
     for mark, pattern, decode in _ESCAPES:
         if mark in text and (around := _around(text, pattern)):
             yield decode(around)
@@ -103,7 +103,7 @@ def decoded(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
 
 
 def byte_order(head: bytes) -> str | None:
-    """Return the encoding that the mark at the start of a text names, or None without a mark."""
+    """Return the encoding of the byte-order mark at a text's start, or None without one."""
     for mark, name in (
         (codecs.BOM_UTF32_LE, "utf-32-le"),
         (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -142,7 +142,7 @@ def _around(text: bytes, pattern: re.Pattern[bytes]) -> bytes:
 
 
 def _is_pickle(text: bytes) -> bool:
-    """Return whether a text is a pickle of protocol 0, where a letter precedes each value."""
+    """Return whether a text is a pickle of protocol 0, which writes a letter before each value."""
     return text.startswith((b"(", b"c", b"V")) and text.rstrip().endswith(b".") and b"\np" in text
 
 
@@ -151,7 +151,7 @@ def _has_counted(text: bytes) -> bool:
 
 
 def _from_pickle(text: bytes) -> bytes:
-    """Return the texts of pickles, which a letter may follow without a mark."""
+    """Return the texts in binary pickles. The byte after a text may be a letter (an opcode)."""
     found = []
     for match in _COUNTED.finditer(text):
         end = match.end() + int.from_bytes(match[1] or match[2], "little")
@@ -172,7 +172,7 @@ def _count(text: bytes, byte: int) -> int:
 
 
 def _is_latin(text: bytes) -> bool:
-    """Return whether a text has letters of Latin-1. Few bytes of other files are all such."""
+    """Return whether a text has Latin-1 letters. Other binary files rarely pass this test."""
     if text.isascii() or _count(text, 0) * 8 > len(text):
         return False
     try:
@@ -208,7 +208,7 @@ _SAMPLE, _SAMPLED_EVERY = 1 << 8, 1 << 17
 
 
 def _pairs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield the bytes that dumps and programs write as numbers, byte by byte."""
+    """Yield the bytes that hex dumps and programs write as numbers, one number for each byte."""
     if not any(_NUMBERS.search(_lists(it)) for it in _samples(text)):
         return
     lists = _lists(text)
@@ -225,12 +225,12 @@ def _pairs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
 
 
 def _lists(text: bytes) -> bytes:
-    """Return the parts of a text that may be lists of numbers, on lines."""
+    """Return the parts of a text that may be lists of numbers, each part on its own line."""
     return b"\n".join(_parts(text, _OF_NUMBERS, _SHORTEST_LIST))
 
 
 def _parts(text: bytes, characters: NDArray[np.uint8], least: int) -> list[bytes]:
-    """Return the parts of a text that have ``least`` characters and no others."""
+    """Return the parts of a text that have at least ``least`` bytes, all among ``characters``."""
     spans = np.empty((_MOST_PARTS, 2), np.int64)
     count = find_runs(np.frombuffer(text, np.uint8), characters, least, spans)
     return [text[start:end] for start, end in spans[:count].tolist()]
@@ -272,7 +272,7 @@ def _from_85(text: bytes) -> bytes:
 
 
 def _values_of_85(characters: bytes) -> NDArray[np.int64]:
-    """Return a table of digits by byte. Other bytes have a value that makes any number negative."""
+    """Return a table from bytes to digits. Every other byte makes a number negative."""
     values = np.full(256, -(1 << 40))
     values[list(characters)] = np.arange(85)
     return values
@@ -366,7 +366,7 @@ _WHOLE: Final[tuple[tuple[Callable[[bytes], object], Callable[[bytes], bytes]], 
 
 
 def _wide(text: bytes) -> Iterator[bytes]:
-    """Yield texts in UTF-16 without a mark."""
+    """Yield texts in UTF-16 that begin without a byte-order mark."""
     nulls = _count(text, 0) if 0 in text else 0
     if nulls < _FEWEST_NULS:
         return

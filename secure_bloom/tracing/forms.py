@@ -1,8 +1,8 @@
 """The texts in which a typed value may be written, and the digests of a text.
 
-A form is a function from an Arrow array to arrays of texts.  What a reader of CSV would write comes
+A form is a function from an Arrow array to arrays of texts.  The texts that a CSV writer makes come
 first, because columns in clear are searched as these texts.  Case, marks and white space do not
-matter: :mod:`secure_bloom.kernels.words` leaves them out of both sides.
+matter: :mod:`secure_bloom.kernels.words` leaves them out of both values and searched texts.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _bytes_of(array: pa.Array) -> pa.Array:
 
 
 def other_notations(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Yield the texts of :func:`plain_texts`, and for each batch as many texts in another notation.
+    """Yield two equally long arrays: :func:`plain_texts`, and the values in another notation.
 
     A text is empty if its value has no other notation.
     """
@@ -101,7 +101,7 @@ def other_notations(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
 
 
 def _without_zeros(values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Yield the numbers among texts that have zeros before them, and the same without them."""
+    """Yield the numbers with leading zeros among texts, and the same without these zeros."""
     starts = values.filter(pc.starts_with(values, b"0")).to_pylist()
     stripped = {it: it.lstrip(b"0") for it in starts}
     found = [it for it, rest in stripped.items() if rest[:1].isdigit()]
@@ -111,7 +111,7 @@ def _without_zeros(values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
 
 
 def moments(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the dates and times of an array as numbers, without nulls: dates as days."""
+    """Yield the dates and times of an array as numbers, without nulls. Dates count days."""
     for leaf in _leaves(array):
         if pa.types.is_temporal(leaf.type) and not pa.types.is_duration(leaf.type):
             days = leaf.cast(pa.date32()) if pa.types.is_date(leaf.type) else leaf
@@ -125,9 +125,9 @@ def are_days(array: pa.Array) -> bool:
 
 
 def digests(texts: Iterable[bytes], sizes: Collection[int]) -> Iterator[bytes]:
-    """Yield the digests of texts that have one of some sizes in bytes.
+    """Yield the digests of the texts, of every kind of digest that has one of ``sizes`` in bytes.
 
-    A text is digested as it is, in small letters, in capitals, and without spaces around it.
+    A text is digested unchanged, in small letters, in capitals, and without spaces around it.
     """
     written = {it for text in texts for it in _spellings(text)}
     for kind, size in DIGESTS.items():

@@ -1,12 +1,12 @@
-"""One index of the words of all columns: words of a text are looked up in a filter, then by hash.
+"""Index the words of all columns. A word of a text is looked up in a filter, then by its hash.
 
-The filter lets one word in 10,000 pass that no value has. Words that pass are looked up among the
-64-bit hashes of the values, after which hardly a word is left that matches by chance. What is
-reported is then compared with the values themselves (:mod:`.search`).
+By chance, the filter passes one word in 10,000 that no value has. Words that pass are looked up
+among the 64-bit hashes of the values, after which hardly any word matches by chance. Reported words
+are then compared with the values themselves (:mod:`.search`).
 
-A column may have more words than fit into memory. Then all its words are put into a filter alone.
-The files are searched for words that pass it, and the values are read again. The index gets those
-of the words that values have (:meth:`WordIndex.narrowed`).
+A column may have more words than fit into memory. Then all its words are put into a filter only.
+The files are searched for words that pass the filter, and the values are read again. The index then
+gets the passed words that are words of values (:meth:`WordIndex.narrowed`).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _INSERTED: Final = 1 << 20
 class WordIndex:
     """The words of all columns. Threads may share it.
 
-    ``entries`` are in ascending order: the hash of a word, and in the lowest byte its kind and
-    whether it is a value. ``owners`` has the column of each entry. ``most`` is the number of
-    words of a column that fit into memory.
+    ``entries`` are in ascending order. An entry is the hash of a word, with its kind and whether it
+    is a value in the lowest byte. ``owners`` has the column of each entry. ``most`` is the number
+    of words of a column that fit into memory.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class WordIndex:
         return cls(subjects, [taken_words(subject, most) for subject in subjects], most)
 
     def narrowed(self, search: Callable[[WordIndex], object]) -> WordIndex:
-        """Return an index of the words that the files have, if the columns do not fit into memory.
+        """If columns do not fit into memory, return an index of only the words that the files have.
 
-        ``search`` is called to search the files for the words of an index. This index is empty
-        afterwards, but can be narrowed for other files.
+        ``search`` is called to search the files for the words of an index. Afterwards this index is
+        empty, but can be narrowed again for other files.
         """
         if all(it.is_whole for it in self.columns):
             return self
@@ -109,7 +109,7 @@ class WordIndex:
         return WordIndex(self.subjects, taken, self.most)
 
     def found_in(self, text: bytes, room: Room) -> Iterator[tuple[NDArray[np.uint8], Found]]:
-        """Yield the pieces of a text that fit into ``room``, each with the words that pass."""
+        """Yield the pieces of a text that fit into ``room``, with their words that pass."""
         data, start = np.frombuffer(text, np.uint8), 0
         while start < len(data):
             step = data[start : start + room.size]
@@ -120,9 +120,9 @@ class WordIndex:
             start += found.done or len(step)
 
     def matches(self, hashes: Entries) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield for each column the places in ``hashes`` of words that it has, and their entries.
+        """Yield for each column the positions of its words in ``hashes``, and their entry numbers.
 
-        Entries are numbered through all columns.
+        Entries of all columns are numbered together.
         """
         # One search for all columns, which may be thousands.
         first = np.searchsorted(self.entries, hashes)
@@ -134,17 +134,17 @@ class WordIndex:
             yield owner, at[own], numbers[own]
 
     def kinds_of(self, numbers: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Yield the kinds of some entries for each column that has some."""
+        """Yield each column that has some of the numbered entries, with the kinds of these."""
         for owner, own in self._by_owner(numbers):
             yield owner, self.entries[numbers[own]].astype(np.uint8) & np.uint8(REST)
 
     def are_values(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which entries are values as they are, and not parts or other notations."""
+        """Return a mask of the entries that are whole values: not parts, and no other notation."""
         found: NDArray[np.bool_] = (self.entries[numbers] & np.uint64(IS_VALUE)) != 0
         return found
 
     def _by_owner(self, numbers: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        """Yield the places in ``numbers`` of the entries of each column that has some."""
+        """Yield each column that has some of the entries, with their positions in ``numbers``."""
         if not len(numbers):
             return iter(())
         owners = self.owners[numbers]
@@ -160,7 +160,7 @@ _FILTERED: Final = 0.75
 
 
 class _WideColumns(NamedTuple):
-    """The columns of which not all words fit into memory: one filter, and a sample of each."""
+    """The columns whose words do not all fit into memory: a sample of each, and a joint filter."""
 
     samples: list[TakenWords | None]
     blocks: Blocks
@@ -180,7 +180,7 @@ def _wide_columns(index: WordIndex) -> _WideColumns:
 
 
 class _Passed(WordIndex):
-    """Takes the words of texts that pass a filter, in the place of an index."""
+    """Collects the words of texts that pass a filter. It is used in the place of an index."""
 
     def __init__(self, wide: _WideColumns, most: int) -> None:
         super().__init__((), ())
@@ -192,7 +192,7 @@ class _Passed(WordIndex):
         self._lock = threading.Lock()
 
     def found_in(self, text: bytes, room: Room) -> Iterator[tuple[NDArray[np.uint8], Found]]:
-        """Take the words of a text that pass, and yield nothing."""
+        """Collect the words of a text that pass the filter, and yield nothing."""
         for _, found in super().found_in(text, room):
             hashes = np.ascontiguousarray(found.hits[:, 0]).view(np.uint64)
             with self._lock:

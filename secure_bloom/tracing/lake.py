@@ -1,4 +1,4 @@
-"""Search all files below some paths, their names included, and report what was confirmed."""
+"""Search all files below some paths, including their names, and report what was confirmed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAME = "its name"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file, and its path below the path that was given, which is searched as a text."""
+    """A file, and its path relative to the given path. The relative path is searched as a text."""
 
     path: str
     name: str
@@ -66,8 +66,8 @@ def search_files(
 ) -> TraceReport:
     """Search files for words of an index, and confirm what was found.
 
-    ``keys`` open Parquet files that are encrypted. If columns do not fit into memory, the files
-    are read twice: first for the words in them, then for the search.
+    ``keys`` open encrypted Parquet files. If columns do not fit into memory, the files are read
+    twice: first to collect the words that pass the filter, then for the search.
     """
     index = index.narrowed(partial(search_files, found, jobs=jobs, keys=keys))
     traces: list[FileTrace] = []
@@ -98,7 +98,7 @@ def search_files(
 
 
 class _ManyThreads:
-    """The threads that one large file gets at a time, beside those that search whole files."""
+    """Gives several threads to one large file at a time. Other files have one thread each."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -152,7 +152,7 @@ def _is_named(trace: FileTrace, index: WordIndex) -> bool:
 
 
 def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
-    """Yield the words of each column in a part of a file, if chance does not explain them."""
+    """Yield the occurrences of each column in a part of a file that chance does not explain."""
     for owner, counts, passed in counts_of(part, index):
         column = index.columns[owner]
         meaning = verdict(counts, part.size, column.values, part.distinct)
@@ -171,7 +171,7 @@ def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
 
 
 def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
-    """Yield what is found if all parts are taken as one: an archive may have many small files."""
+    """Yield the occurrences in all parts taken as one: an archive may have many small files."""
     if len(trace.parts) < 2:
         return
     import numpy as np
@@ -188,7 +188,7 @@ def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
 
 
 class _Names:
-    """Masks the parts of some paths that hold a value: the same part gets the same number."""
+    """Masks the path components that hold a value. The same component gets the same number."""
 
     def __init__(self, paths: Sequence[str], index: WordIndex) -> None:
         self._paths = frozenset(paths)
@@ -197,7 +197,7 @@ class _Names:
         self._numbers: dict[str, int] = {}
 
     def masked(self, path: str) -> str:
-        """Return a path with a number in the place of each part that has a word of a column."""
+        """Return a path in which a number replaces each component that has a word of a column."""
         return "/".join(map(self._part, path.split("/"))) if path in self._paths else path
 
     def _part(self, part: str) -> str:

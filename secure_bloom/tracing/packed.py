@@ -1,7 +1,7 @@
-"""Streams that are decompressed within a budget: every member, frame and block of a file.
+"""Decompress streams within a budget: every member, frame and block of a file.
 
-A decompressor takes a file and yields its content in pieces.  What follows the packed part is
-skipped: bytes between members and after the last one are searched as they are stored.
+A decompressor takes a file and yields its content in pieces.  Bytes between members and after the
+last member are not unpacked. They are searched as they are stored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class UnreadError(Exception):
 
 
 class Budget:
-    """The bytes that all parts of a file may have when they are decoded."""
+    """The number of bytes that all parts of a file may have together when they are decoded."""
 
     def __init__(self, stored: int, least: int, times: int) -> None:
         self._most = self._left = least + times * stored
@@ -63,7 +63,7 @@ def decompressed(
 ) -> Iterator[bytes]:
     """Yield the content of a packed file. Raises UnreadError for what cannot be unpacked.
 
-    ``left`` gets the number of bytes that were read from ``file`` and are not packed data.
+    ``left`` gets the number of bytes that were read from ``file`` but are not packed data.
     """
 
     def counted(pieces: _Unpacking) -> Iterator[bytes]:
@@ -86,7 +86,7 @@ _Unpacking = Generator[bytes, None, int]
 
 
 def _with(new: Callable[[], Any], *, name: str) -> Callable[[BinaryIO], _Unpacking]:
-    """Return a decompressor made of a class of the standard library that reads one member."""
+    """Return a decompressor made from a standard-library class that reads one member."""
 
     def pieces(file: BinaryIO) -> _Unpacking:
         current, data, members = new(), file.read(PIECE), 0
@@ -262,9 +262,10 @@ def _blocks_of(
     *,
     has_whole: bool = True,
 ) -> Iterator[bytes]:
-    """Yield blocks as Hadoop writes them: the decoded size of a block, then chunks with theirs.
+    """Yield blocks as Hadoop writes them: the decoded size of a block, then its chunks.
 
-    Without ``has_whole`` there are chunks alone, after a head of ``skipped`` bytes.
+    Each chunk follows its own size. Without ``has_whole`` the file has only chunks, after a head of
+    ``skipped`` bytes.
     """
     file.read(skipped)
     while head := file.read(4):
@@ -302,7 +303,7 @@ def _from_lz4(packed: bytes, most: int) -> bytes:
 
 
 def _lz4_block(file: BinaryIO) -> bytes:
-    """Return the content of a block that its decoded size precedes."""
+    """Return the content of a block. The block begins with its decoded size."""
     size = int.from_bytes(file.read(4), "little")
     plain = _from_lz4(file.read(LARGEST_BLOCK), size)
     if len(plain) != size:
@@ -433,7 +434,7 @@ def kind_of(head: bytes) -> str | None:
 
 
 def _is_lzma(head: bytes) -> bool:
-    """Return whether a file begins as lzma data that knows its size."""
+    """Return whether a file begins like lzma data whose header has the decoded size."""
     return head.startswith(b"\x5d\x00\x00") and len(head) > 13 and head[10:13] == b"\0\0\0"
 
 
@@ -499,7 +500,7 @@ def embedded(data: bytes, known: int) -> Iterator[tuple[int, str]]:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Return whether bytes are UTF-8, but for characters that their start and end cut."""
+    """Return whether bytes are UTF-8. Their start and their end may cut a character."""
     if data.isascii():
         return True
     start = next((i for i in range(min(4, len(data))) if data[i] & 0xC0 != 0x80), 0)
@@ -511,7 +512,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def _is_zlib(data: bytes, at: int) -> bool:
-    """Return whether zlib data may begin at a place: the first bytes are unpacked."""
+    """Return whether zlib data may begin at an offset. Tries to unpack the first bytes there."""
     unpacker = zlib.decompressobj()
     try:
         plain = unpacker.decompress(data[at : at + _PROBED], PIECE)
@@ -545,7 +546,7 @@ class Joined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill as much of the buffer as one piece fills."""
+        """Fill the buffer with as many bytes as one piece has."""
         while not self._left:
             piece = next(self._pieces, None)
             if piece is None:

@@ -1,7 +1,8 @@
 """The columns of a Parquet file as Arrow arrays, a few rows at a time.
 
-A page of a few bytes can hold gigabytes: a text of a megabyte in a dictionary, and a run of it.
-How many rows pyarrow decodes at once follows from the page headers, before anything is decoded.
+A page of a few bytes can hold gigabytes: a dictionary with one text of a megabyte, and a run of
+references to it. The number of rows that pyarrow decodes at once is computed from the page headers,
+before anything is decoded.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _HARMLESS_LISTS, _TIMES = 128 << 20, 100
 
 
 class Protected(NamedTuple):
-    """A file with the files beside it, and the keys that may open it."""
+    """A file, with access to the files in its folder, and the keys that may open it."""
 
     file: InputFile
     keys: KeyResolver
@@ -45,9 +46,10 @@ class Protected(NamedTuple):
 def parquet_columns(
     file: BinaryIO, budget: Budget, protected: Protected | None = None
 ) -> Iterator[Column]:
-    """Yield the columns of a Parquet file, with the values of those that are in clear.
+    """Yield the columns of a Parquet file. Only columns in clear come with their values.
 
-    The values of an encrypted column are no leak where they are, so it is only opened.
+    An encrypted column is opened but not searched, because values in an encrypted column are no
+    leak.
     """
     import pyarrow.parquet as pq
 
@@ -89,7 +91,10 @@ def _values(
 def _rows_at_once(
     file: StreamFile, footer: Footer, group: int, chunk: Chunk, budget: Budget
 ) -> int:
-    """Return how many rows of a column are decoded at once. Counts the bytes of its pages."""
+    """Return how many rows of a column to decode at once.
+
+    Adds the bytes of its pages to the budget.
+    """
     pages = list(read_headers(file, chunk))
     budget.take(sum(max(page.uncompressed_size, 0) for page in pages))
     check_at_once(max((page.uncompressed_size for page in pages), default=0), "a page")

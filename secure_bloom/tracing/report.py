@@ -17,10 +17,10 @@ class Occurrence:
     """Words of a column in a part of a file.
 
     ``place`` is the part, or "" for the file itself. ``passed`` counts the distinct words whose
-    hash is that of a word of the column; of overlapping words one is counted. ``compared`` of
-    them were compared with the values, and ``confirmed`` were equal to one. ``share`` is
-    ``passed`` as a share of the column's words. ``verdict`` is "values" for a finding, and
-    "mention" for too few words for a finding.
+    hash is the hash of a word of the column. Of overlapping words only one is counted. ``compared``
+    counts the words that were compared with the values, and ``confirmed`` those that were equal to
+    a value. ``share`` is ``passed`` as a share of the column's words. ``verdict`` is "values" for a
+    finding, and "mention" for too few words for a finding.
     """
 
     column: str
@@ -44,7 +44,7 @@ class UnreadPart:
 class TracedFile:
     """A file, and what was found in it. ``asked`` counts the words that were looked up in a filter.
 
-    In ``path`` a number replaces each part that holds a value of a column.
+    In ``path`` a number replaces each component that holds a value of a column.
     """
 
     path: str
@@ -55,7 +55,7 @@ class TracedFile:
 
     @property
     def findings(self) -> Iterator[Occurrence]:
-        """The occurrences that count."""
+        """The occurrences that are findings."""
         return (it for it in self.found if it.verdict is Meaning.VALUES)
 
 
@@ -63,7 +63,8 @@ class TracedFile:
 class TraceReport(Report):
     """Where values of columns occur in files.
 
-    ``files`` are the files in which something was found or not read, ``searched`` counts all.
+    ``files`` has only the files in which something was found or could not be read. ``searched``
+    counts all files.
     """
 
     columns: tuple[ColumnWords, ...]

@@ -1,4 +1,4 @@
-"""Runs of Base64, Base32 and hexadecimal digits in a text, and what they hold.
+"""Decode runs of Base64, Base32 and hexadecimal digits in a text.
 
     for inner in in_runs(text, digests.append): ...   texts and files that runs hold
 
@@ -62,11 +62,11 @@ def in_runs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
 
 
 def _are_names(data: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which runs are names as programs have them, such as ``read_all_rows``.
+    """Return a mask of the runs that are names in programs, such as ``read_all_rows``.
 
     Nearly all pairs of neighbours in a name are letters of one case, or marks between words.  One
-    in 100,000 digests in Base64 looks so by chance.  A text in capitals looks so too, but six of
-    the bytes that it decodes to are ASCII.
+    in 100,000 digests in Base64 looks like a name by chance.  An encoded text in capitals looks
+    like a name too, but six of its decoded bytes are ASCII.
     """
     lengths = spans[:, 1] - spans[:, 0]
     found = lengths < _SHORTEST_LINE
@@ -110,7 +110,7 @@ _IS_ASCII: Final = np.array([0x20 <= it < 0x7F for it in _EVERY])
 
 
 def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
-    """Yield runs; those on lines of one length, as mail has them, are joined."""
+    """Yield runs. Runs on consecutive lines of one length, as in mail, are joined."""
     joined: list[bytes] = []
     for (start, end), (following, _) in pairwise([*spans, [len(text) + 9, 0]]):
         run = text[start:end]
@@ -133,9 +133,9 @@ def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
 
 
 def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield what a run decodes to: a text, a file, or the texts among other bytes.
+    """Yield the texts and files that a run decodes to, also texts among other bytes.
 
-    What may be a digest is reported.
+    A possible digest is reported to ``digest``.
     """
     run = run if _HEX.fullmatch(run) else _PREFIX.sub(b"", run)
     if (run.isdigit() and not _DIGITS_IN_HEX.fullmatch(run)) or _UUID.fullmatch(run):
@@ -172,7 +172,7 @@ def _plain_forms(run: bytes) -> Iterator[bytes]:
 
 
 def _inflated(plain: bytes) -> Iterator[bytes]:
-    """Yield the content of bytes that deflate (as in messages of SAML) or brotli packed."""
+    """Yield the content of bytes that are packed by deflate (as in SAML messages) or brotli."""
     unpacker = zlib.decompressobj(wbits=-15)
     with suppress(zlib.error):
         content = unpacker.decompress(plain, _LONGEST_INFLATED)
@@ -190,7 +190,10 @@ _LONGEST_INFLATED: Final = 1 << 20
 
 
 def _parts(run: bytes) -> Iterator[bytes]:
-    """Yield a run, without what may come before Base64 in a longer text, and its parts."""
+    """Yield a run, the run without its first one to three characters, and its parts between marks.
+
+    Characters of a longer text may precede Base64.
+    """
     yield run
     for cut in range(1, 4):
         yield run[cut:]
@@ -220,7 +223,7 @@ _FILES: Final = (
 
 
 def is_content(plain: bytes) -> bool:
-    """Return whether decoded bytes are a text or a file, and not what any word decodes to."""
+    """Return whether decoded bytes are a text or a file. Most words decode to neither by chance."""
     return len(plain) >= 5 and (is_text(plain) or plain.startswith(_FILES))
 
 

@@ -1,8 +1,8 @@
-"""Look up all words of a file in an index, then compare those that it has with the values.
+"""Look up all words of a file in an index, then compare the words that it has with the values.
 
-The first step reads each file once. For each part it keeps the entries of the index that words
-hit, and some of the words. The second step reads the values of the columns concerned once more,
-for all files together. What is reported was equal to a value (except for case, marks and white
+The first step reads each file once. For each part it keeps the index entries of the words that were
+found, and some of the words. The second step reads the values of the columns concerned once more,
+for all files together. A reported word was equal to a value (except for case, marks and white
 space), or to a digest of one.
 """
 
@@ -73,10 +73,10 @@ _LEAST_HASH: Final = 1 << 48
 
 @dataclass(slots=True, kw_only=True)
 class PartTrace:
-    """What a part of a file has: entries of the index, some words, and possible digests.
+    """What was found in a part of a file: entries of the index, some words, and possible digests.
 
-    ``confirmed`` has, for each column, how many of the kept words were compared, and how many
-    were equal.
+    ``confirmed`` has, for each column, how many of the kept words were compared, and how many were
+    equal to a value.
     """
 
     place: str
@@ -111,9 +111,10 @@ class FileTrace:
 def trace_file(
     file: InputFile, index: WordIndex, threads: int = 1, keys: KeyResolver | None = None
 ) -> FileTrace:
-    """Return which words of the columns are in a file, in any part of it.
+    """Return which words of the columns are in any part of a file.
 
-    ``threads`` search one text together.  ``keys`` open a Parquet file that is encrypted.
+    ``threads`` is how many threads search one text together.  ``keys`` open an encrypted Parquet
+    file.
     """
     stream = cast("BinaryIO", io.BufferedReader(PositionedStream(file.read_at, file.size), PIECE))
     opened = Opened.of(file.size, None if keys is None else Protected(file, keys))
@@ -156,7 +157,7 @@ def trace_text(path: str, place: str, text: bytes, index: WordIndex) -> FileTrac
 
 
 def texts_with_values(texts: Iterable[bytes], index: WordIndex) -> set[bytes]:
-    """Return those of the texts, such as names of files, that have a word or a digest of a value.
+    """Return the texts, such as file names, that have a word or a digest of a value.
 
     Any name of 22 letters may be a digest, so digests are confirmed: for all texts together, by
     reading all values again.
@@ -169,7 +170,7 @@ def texts_with_values(texts: Iterable[bytes], index: WordIndex) -> set[bytes]:
 
 
 def _traces_of(texts: Iterable[bytes], index: WordIndex) -> dict[bytes, PartTrace]:
-    """Return those of the texts that have a word or what may be a digest, with what they have."""
+    """Return the traces of the texts that have a word or a possible digest."""
     traces: dict[bytes, PartTrace] = {}
     for group in _in_groups(sorted(set(texts))):
         if trace_text("", "", b"\n".join(group), index).parts:
@@ -189,7 +190,7 @@ def _add(trace: FileTrace, part: PartTrace) -> None:
 
 
 class _Scan:
-    """Asks the words of the parts of one file."""
+    """Looks up the words of the parts of one file."""
 
     def __init__(self, index: WordIndex, threads: int) -> None:
         self._index = index
@@ -221,7 +222,7 @@ class _Scan:
         return seen.trace()
 
     def _take_texts(self, texts: Iterable[bytes], seen: _Seen) -> None:
-        """Take the texts that have a word, and the possible digests of others."""
+        """Add the texts that have a word, and the possible digests of the other texts."""
         traces = _traces_of(texts, self._index)
         sure = sorted(text for text, part in traces.items() if len(part.entries))
         for text in _blocks(_as_utf8(iter([b"\n".join(sure)]), seen)):
@@ -257,10 +258,10 @@ class _Scan:
             self._take_file(inner, seen, depth, missed=not is_same and is_marked(inner, least=4))
 
     def _take_file(self, content: bytes, seen: _Seen, depth: int, *, missed: bool) -> None:
-        """Search a file that is encoded in a text. What is found counts for the text's part.
+        """Search a file that is encoded in a text. Its words count for the part that has the text.
 
-        With ``missed``, parts that were not read are listed. They are not listed for files that
-        only a short mark announced, because other bytes have short marks by chance.
+        With ``missed``, unread parts are listed. They are not listed for files that were recognized
+        by a short mark only, because other bytes have short marks by chance.
         """
         opened = Opened.of(len(content))
         parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=DEEPEST - 2)
@@ -277,7 +278,7 @@ class _Scan:
 
 
 def _packed_values(texts: pa.Array) -> Iterator[bytes]:
-    """Yield the values that begin as packed data or as a file."""
+    """Yield the values that begin like packed data or like a file."""
     offsets, data = binary_parts(texts)
     starts = offsets[:-1][np.diff(offsets) >= _SHORTEST_PACKED]
     first = data[starts].astype(np.uint16) << 8 | data[starts + 1]
@@ -288,7 +289,7 @@ def _packed_values(texts: pa.Array) -> Iterator[bytes]:
 
 
 def _lines(texts: pa.Array) -> bytes:
-    """Return texts as lines."""
+    """Join texts into one text, one line each."""
     if len(texts) == 0:
         return b""
     ends = pa.scalar(b"\n", pa.large_binary())
@@ -299,7 +300,7 @@ def _lines(texts: pa.Array) -> bytes:
 
 
 def _as_utf8(pieces: Iterator[bytes], seen: _Seen) -> Iterator[bytes]:
-    """Yield a text with a mark of UTF-16 or UTF-32 in UTF-8, and anything else as it is."""
+    """Convert a text with a mark of UTF-16 or UTF-32 to UTF-8. Yield other texts unchanged."""
     import codecs
 
     first = next(pieces, b"")
@@ -336,7 +337,7 @@ class _Seen:
         self.size = self.asked = 0
 
     def join(self, other: _Seen) -> None:
-        """Take what was seen of a block of the same part."""
+        """Add what was seen in a block of the same part."""
         self.asked += other.asked
         self._entries.add(other._entries.found())
         for owner, words in other._trace.words.items():
@@ -346,7 +347,7 @@ class _Seen:
         self._trace.digests |= dict(islice(other._trace.digests.items(), left))
 
     def take(self, text: NDArray[np.uint8], found: Found) -> None:
-        """Take the hits in a text."""
+        """Add the hits in a text."""
         self.asked += found.asked
         if not len(found.hits):
             return
@@ -367,18 +368,18 @@ class _Seen:
                 kept[hashed] = Word(folded, spelling(text, place, length))
 
     def take_digest(self, digest: bytes) -> None:
-        """Take what may be the digest of a value."""
+        """Add a possible digest of a value."""
         if len(self._trace.digests) < _MOST_DIGESTS:
             self._trace.digests[digest] = None
 
     def take_unsure(self, text: bytes, digests: Iterable[bytes]) -> None:
-        """Take a text that counts only if one of the digests is one of a value."""
+        """Add a text that counts only if one of its possible digests is the digest of a value."""
         for digest in digests:
             self.take_digest(digest)
         self._trace.unsure.append((len(text), frozenset(digests)))
 
     def take_values(self, texts: pa.Array) -> None:
-        """Count the distinct values of a column, and take those that may be digests."""
+        """Count the distinct values of a column, and add the values that may be digests."""
         offsets, data = binary_parts(texts)
         _, _, hashes, _ = fold_values(offsets, data)
         self._values = self._values or DistinctNumbers(np.uint64, _MOST_COUNTED)
@@ -390,7 +391,7 @@ class _Seen:
                 self.take_digest(value)
 
     def take_numbers(self, array: pa.Array) -> None:
-        """Take numbers that may be hashes of values."""
+        """Add numbers that may be hashes of values."""
         if pa.types.is_int64(array.type) or pa.types.is_uint64(array.type):
             numbers = array.drop_null().to_numpy(zero_copy_only=False).view(np.int64)
             large = distinct(numbers[np.abs(numbers) >= _LEAST_HASH])[:_MOST_DIGESTS]
@@ -414,11 +415,11 @@ class _Seen:
 def _one_at_each_place(
     hits: NDArray[np.int64], are_values: NDArray[np.bool_], text: NDArray[np.uint8]
 ) -> NDArray[np.bool_]:
-    """Return a mask of the hits of one column that count: one of several that overlap.
+    """Return a mask of the hits of one column that count: only one of overlapping hits counts.
 
-    ``12345678901.0`` is a number as it is, and the same number as a decimal. The end of one date
-    and the start of the next line's may read as a third date. So a word inside a cell or a line
-    is preferred, then the longest, then a value as it is.
+    ``12345678901.0`` contains a number as written, and is the same number as a decimal. The end of
+    one date and the start of the date in the next line may look like a third date. So a word inside
+    one cell or line is preferred, then the longest word, then a whole value.
     """
     starts, ends = hits[:, 1], hits[:, 1] + hits[:, 2]
     order = np.argsort(starts, kind="stable")
@@ -438,7 +439,7 @@ def _one_at_each_place(
 
 
 def _are_across(hits: NDArray[np.int64], text: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return which words go on in another cell or line, by the marks between their letters."""
+    """Return a mask of the hits that cross a cell or a line, by the marks between their letters."""
     kept = np.cumsum(_IS_KEPT[text])
     ends = np.cumsum(_ENDS_CELL[text])
     last = np.searchsorted(kept, kept[hits[:, 3]] + hits[:, 2] - 1)
@@ -454,8 +455,8 @@ _ENDS_CELL: Final = np.isin(np.arange(256), list(b"\r\n\t,;|\"'<>"))
 def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
     """Compare the kept words and digests of all files with the values of their columns.
 
-    If filters rule most row groups of a column out, only the others are read. Digests, and words
-    in another notation than the value, need all values.
+    If filters rule out most row groups of a column, only the other row groups are read. Digests,
+    and words in another notation than the value, need all values.
     """
     parts = [part for trace in traces for part in trace.parts]
     wanted_digests = {digest for part in parts for digest in part.digests}
@@ -486,7 +487,7 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
 
 
 def _looked_up(parts: list[PartTrace], owner: int, subject: SearchedColumn) -> list[PartTrace]:
-    """Confirm words in the row groups whose filters say maybe.
+    """Compare words with the values of the row groups whose filters may have them.
 
     Return the parts that have unconfirmed words.
     """
@@ -511,7 +512,7 @@ def _first(part: PartTrace, owner: int, most: int) -> Iterator[Word]:
 
 
 def _confirm_words(part: PartTrace, owner: int, words: set[bytes], most: int) -> bool:
-    """Compare the first kept words with ``words``. Return whether all of them are there."""
+    """Compare the first kept words with ``words``. Return whether ``words`` has all of them."""
     kept = list(_first(part, owner, most))
     equal = sum(word.folded in words for word in kept)
     part.confirmed[owner] = len(kept), equal
@@ -519,23 +520,24 @@ def _confirm_words(part: PartTrace, owner: int, words: set[bytes], most: int) ->
 
 
 class _Links:
-    """The values that some words, known by their hashes, write in another notation."""
+    """Maps hashes of words in another notation to the hashes of the values that the words mean."""
 
     def __init__(self, notations: Entries) -> None:
         self._wanted = WantedHashes(notations) if len(notations) else None
         self._pairs: list[tuple[Entries, Entries]] = []
 
     def take(self, given: Texts, hashes: Entries) -> None:
-        """Take the texts of values in another notation, and the hashes of these texts."""
+        """Add texts in another notation. ``hashes`` are the hashes of these texts."""
         if self._wanted is not None and given.of is not None:
             at = self._wanted.places(hashes)
             values = fold_values(*binary_parts(given.of))[2] if len(at) else hashes
             self._pairs.append((hashes[at], values[at]))
 
     def values_of(self, hashes: Entries, present: Entries) -> Entries:
-        """Return the hash of the value that each word means: its own if it is no other notation.
+        """Return the hash of the value that each word means.
 
-        ``05.06.1990`` may be two dates. If one of them is among ``present``, it counts.
+        A word in no other notation means itself. ``05.06.1990`` may be two dates: a date whose hash
+        is in ``present`` is preferred.
         """
         notations, values = map(np.concatenate, zip((hashes, hashes), *self._pairs, strict=True))
         order = np.lexsort((np.isin(values, present), notations))
@@ -545,7 +547,7 @@ class _Links:
 
 
 def _notations(parts: Iterable[PartTrace], owner: int, index: WordIndex) -> Entries:
-    """Return the hashes of words in parts that are values of a column in another notation."""
+    """Return the hashes of the words in parts that are another notation of a column's value."""
     found = [_own(part, owner, index) for part in parts]
     entries = distinct(np.concatenate([*found, np.empty(0, np.intp)]))
     return distinct(index.entries[entries[~index.are_values(entries)]] & MASK)
@@ -557,7 +559,7 @@ def _own(part: PartTrace, owner: int, index: WordIndex) -> NDArray[np.intp]:
 
 
 def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIndex) -> None:
-    """Leave one word of each value if a part has the value in several notations."""
+    """If a part has a value in several notations, keep only one word of it."""
     own = _own(part, owner, index)
     is_value = index.are_values(own)
     hashes = index.entries[own] & MASK
@@ -580,7 +582,7 @@ def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIn
 def _compared(
     texts: Iterable[Texts], wanted: set[int], wanted_digests: set[bytes], links: _Links
 ) -> tuple[set[bytes], set[bytes]]:
-    """Return the words of values with one of some hashes, and the digests of values.
+    """Return the words of values whose hash is wanted, and the wanted digests that values have.
 
     ``links`` gets the other notations of values.
     """
@@ -613,7 +615,7 @@ _NO_HASHES: Final = np.empty(0, np.uint64)
 
 
 def counts_of(part: PartTrace, index: WordIndex) -> Iterator[tuple[int, dict[int, int], int]]:
-    """Yield for each column its distinct words by kind, and how many passed."""
+    """Yield for each column its confirmed words, counted by kind, and how many words passed."""
     for owner, words in index.kinds_of(part.entries):
         kinds, counts = np.unique(words, return_counts=True)
         compared, equal = part.confirmed.get(owner, (0, 0))

@@ -1,8 +1,8 @@
-"""The texts of a file: its bytes as they are stored, and what they contain when they are opened.
+"""The texts of a file: its bytes as they are stored, and the content of the formats inside it.
 
-Whatever a file is, its bytes are searched as they are: names in archives, comments, gaps, stubs and
-tails are found by that.  Then the file is opened by its first bytes, never by its name.  A
-container in a container is opened too, 8 deep.  What cannot be opened is listed with the reason.
+The stored bytes of every file are searched. This finds names in archives, comments, gaps, stubs and
+tails.  Then the file is opened according to its first bytes, never its name.  Containers inside
+containers are opened too, up to 8 levels deep.  What cannot be opened is listed with the reason.
 """
 
 from __future__ import annotations
@@ -87,9 +87,10 @@ _FORMATS: Final[dict[bytes, Callable[[BinaryIO, Budget], Columns]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a file: its place, and bytes in pieces, arrays of one column, or ``texts``.
+    """A part of a file: its place, and its content as ``pieces``, ``arrays``, or ``texts``.
 
-    Each text is judged by itself: among any number of texts, a single one with a value is found.
+    ``pieces`` are bytes. ``arrays`` are those of one column. Each of ``texts`` is judged by itself:
+    among any number of texts, a single text with a value is found.
     """
 
     place: str
@@ -100,7 +101,7 @@ class Part:
 
 @dataclass(slots=True)
 class Opened:
-    """What is known of a file while its parts are read. ``unread`` lists places and reasons.
+    """The state of reading a file's parts. ``unread`` lists places and reasons.
 
     ``protected`` is the file itself, if keys may open it.
     """
@@ -111,7 +112,7 @@ class Opened:
 
     @classmethod
     def of(cls, size: int, protected: Protected | None = None) -> Opened:
-        """Return the state for a file of a size."""
+        """Return the state for a file of ``size`` bytes."""
         return cls(Budget(size, _LEAST_BUDGET, _TIMES), protected=protected)
 
     def missed(self, place: str, error: UnreadError) -> None:
@@ -120,7 +121,7 @@ class Opened:
 
 
 def parts_of(file: BinaryIO, opened: Opened, place: str = "", depth: int = 0) -> Iterator[Part]:
-    """Yield all parts of a file that can be read anywhere."""
+    """Yield all readable parts of a file. The first part is the file's stored bytes."""
     head = file.read(_HEAD)
     file.seek(0)
     yield Part(place=place, pieces=iter(lambda: file.read(PIECE), b""))
@@ -147,7 +148,7 @@ MARKS: Final = (*STREAM_MARKS, *UNPACKABLE, *_FORMATS, b"PK\3\4", b"7z\xbc\xaf\x
 
 
 def is_marked(head: bytes, least: int = 2) -> bool:
-    """Return whether bytes begin with a mark of at least ``least`` bytes."""
+    """Return whether bytes begin with the mark of a format that has at least ``least`` bytes."""
     return any(len(mark) >= least and head.startswith(mark) for mark in MARKS)
 
 
@@ -155,7 +156,7 @@ _Opener = Callable[[BinaryIO, Opened, str, int], Iterator[Part]]
 
 
 def _openers(file: BinaryIO, head: bytes) -> Iterator[_Opener]:
-    """Yield the functions that open a file, by its first and last bytes. Two may fit."""
+    """Yield the functions that open a file, chosen by its first and last bytes. Two may fit."""
     yield from _by_head(head)
     file.seek(0)
     if zipfile.is_zipfile(file):
@@ -265,7 +266,7 @@ def _rest(
 
 
 def _skippable(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield the parts that are packed in frames and chunks that decompressors skip."""
+    """Yield the packed parts inside frames and chunks that decompressors skip."""
     if kind not in SKIPPED or not file.seekable():
         return
     file.seek(0)
@@ -274,7 +275,7 @@ def _skippable(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int
 
 
 def _nested(pieces: Iterator[bytes], opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield the parts of a stream that is read forwards, and opened if it is a container."""
+    """Yield the parts of a stream that is read only forwards, and opened if it is a container."""
     try:
         opened.budget.check()
     except UnreadError as error:
@@ -373,7 +374,7 @@ def _gaps(
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans before a zip archive's directory that belong to no member.
 
-    Other archives may be there.
+    These spans may hold other archives.
     """
     end = 0
     for member in sorted(members, key=lambda it: it.header_offset):
@@ -399,10 +400,10 @@ _LAST_RECORD: Final = 22
 
 
 def _check_directory(file: BinaryIO) -> int:
-    """Return where the last record of an archive ends, which its comment and other bytes follow.
+    """Return the offset after the archive's last record. A comment and other bytes may follow.
 
-    Raises UnreadError for an archive with more members than fit into memory: zipfile makes an
-    object of each entry of the directory before anything else.
+    Raises UnreadError for an archive with more members than fit into memory, because zipfile
+    creates an object for each directory entry at once.
     """
     found = zipfile._EndRecData(file)  # type: ignore[attr-defined]
     if not found:
@@ -473,7 +474,7 @@ def _tar_pieces(content: object, opened: Opened) -> Iterator[bytes]:
 def _seven_zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
     """Yield the members, which are decoded in a process of limited memory.
 
-    An archive itself says how much memory its decoding takes, in a header that is packed too.
+    The archive's own header says how much memory its decoding takes, and that header is packed too.
     """
     # Without the library no process is started.
     extra("py7zr")
@@ -511,7 +512,7 @@ def _members_of_7z(file: BinaryIO, emit: SectionWriter) -> None:
 
 
 class _Members:
-    """Gives py7zr a file for each member, in which it writes one member after the other."""
+    """Gives py7zr a file to write to for each member. Members are written one after the other."""
 
     def __init__(self, emit: SectionWriter) -> None:
         self._emit = emit
@@ -555,9 +556,9 @@ _END_OF_PDF: Final = b"%%EOF"
 
 
 def _pdf(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield the streams of a PDF that zlib packs, with the texts that are cut by their kerning.
+    """Yield the zlib-packed streams of a PDF. Texts that kerning splits are also yielded joined.
 
-    Streams that are files, and what follows the PDF, are opened.
+    Streams that are files, and files after the PDF's end, are opened.
     """
     content = file.read(_MOST_IN_MEMORY)
     if file.read(1):
@@ -588,9 +589,10 @@ _KERNING: Final = re.compile(rb"\)\s*+(?:-?[\d.]++\s*+)?+\(")
 
 
 def _stream_of_pdf(packed: memoryview, budget: Budget) -> tuple[bytes, bool]:
-    """Return the content of a stream up to its end or its damage, and whether that is all of it.
+    """Return the content of a stream up to its end or its damage, and whether it is complete.
 
-    Packed bytes are given to zlib in pieces that grow: it copies what follows the stream.
+    zlib gets the packed bytes in growing pieces, because it copies the bytes after the stream's
+    end.
     """
     unpacker, plain, step = zlib.decompressobj(), b"", 512
     with suppress(zlib.error):
@@ -605,10 +607,10 @@ def _stream_of_pdf(packed: memoryview, budget: Budget) -> tuple[bytes, bool]:
 
 
 def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield the parts packed inside a file that is no container, or after a container's start.
+    """Yield the packed parts inside a file that is no container, or after a container's start.
 
-    A file in which nothing can be opened, and that looks packed, is tried with the codecs that
-    leave no mark.  Raises UnreadError if none of them has packed it.
+    If nothing in a file can be opened, and the file looks packed, the codecs that leave no mark are
+    tried.  Raises UnreadError if none of them can unpack the file.
     """
     offset, overlap, inner = 0, b"", _InnerFiles(file, opened, place, depth)
     head = file.read(_HEAD)
@@ -641,7 +643,7 @@ def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[
 
 
 def _unpacks(file: BinaryIO, kind: str) -> bool:
-    """Return whether a codec unpacks a file to its end, or more than is kept in memory."""
+    """Return whether a codec unpacks a file to its end, or to more than is kept in memory."""
     file.seek(0)
     left = _MOST_TRIED
     with suppress(UnreadError):
@@ -709,7 +711,7 @@ def _size(file: BinaryIO) -> int:
 
 
 def _ends_with_footer(file: BinaryIO, start: int, end: int) -> bool:
-    """Return whether a file may begin at ``start`` whose footer lies before ``end``."""
+    """Return whether a file that begins at ``start`` may have its footer before ``end``."""
     file.seek(max(0, end - 4))
     return 0 < int.from_bytes(file.read(4), "little") <= end - start - 8
 
@@ -732,7 +734,7 @@ def _orc_window(file: BinaryIO, mark: int) -> Iterator[tuple[int, int]]:
 
 
 def _begins_stream(file: BinaryIO, start: int) -> bool:
-    """Return whether a stream of Arrow with a schema begins at a place."""
+    """Return whether an Arrow stream with a schema begins at ``start``."""
     # Arrow closes the file.
     window = pa.PythonFile(window_of(file, start, _size(file)), mode="r")
     if size_of_schema(file, start) > memory_budget():
@@ -745,7 +747,7 @@ def _begins_stream(file: BinaryIO, start: int) -> bool:
 
 
 def _tried(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield the content of packed data that may begin at a place. Some such places are chance."""
+    """Yield the parts of packed data that may begin in a file. Yield nothing for a chance match."""
     pieces = decompressed(file, kind, opened.budget)
     try:
         first = next(pieces, b"")

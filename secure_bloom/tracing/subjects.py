@@ -38,10 +38,11 @@ Where = list[tuple[str, str, list[object]]] | None
 
 
 class Texts(NamedTuple):
-    """Texts of values: the dates and times among them, and whether each is a value of its own.
+    """A batch of texts of one column's values.
 
-    With ``are_days`` all of the ``moments`` are dates. For texts in another notation, ``of`` has
-    the usual text of the value of each.
+    ``moments`` are the dates and times among the values. With ``are_days`` all of them are dates.
+    ``is_value`` says that each text is a whole value. For texts in another notation, ``of`` has the
+    usual text of each one's value.
     """
 
     texts: pa.Array
@@ -57,8 +58,8 @@ class SearchedColumn:
 
     ``parts`` names parts of values that count as values. ``lookup`` looks texts up, exactly as
     written, in the filters of the row groups, and reads the row groups that may have one. It
-    returns None if these have most of the rows, and for columns of other types. No repr shows a
-    value, because none is kept here.
+    returns None if these row groups have most of the rows, and for columns of types other than
+    text. This object keeps no values, so its repr shows none.
     """
 
     name: str
@@ -89,7 +90,7 @@ class SearchedColumn:
 
 
 def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> SearchedColumn:
-    """Return the subject of a column of an open table, which may be a member of a structure."""
+    """Return a column of an open table as a subject. The column may be a member of a structure."""
     opened = _TableColumn.of(table, column)
 
     def lookup(texts: Sequence[bytes]) -> Iterator[pa.Array] | None:
@@ -102,10 +103,10 @@ def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> Sea
 
 
 def written_subject(table: Table, column: str, texts: Sequence[bytes]) -> SearchedColumn | None:
-    """Return the subject of those values of a column that are written exactly as some texts.
+    """Return a subject with only the column's values that are written exactly as some text.
 
-    Only row groups whose filters may have one of the texts are read. Returns None for a column of
-    a type whose values cannot be read from texts.
+    Only row groups whose filters may have one of the texts are read. Returns None for a column of a
+    type whose values cannot be read from texts.
     """
     opened = _TableColumn.of(table, column)
     where = opened.where(texts)
@@ -122,7 +123,7 @@ def written_subject(table: Table, column: str, texts: Sequence[bytes]) -> Search
 
 @dataclass(frozen=True, kw_only=True)
 class _TableColumn:
-    """A column of an open table: ``top`` is its top-level column, with the path inside it."""
+    """A column of an open table: the name of its top-level column, and the path inside it."""
 
     table: Table
     name: str
@@ -147,7 +148,7 @@ class _TableColumn:
         return self._read is _as_text
 
     def where(self, texts: Sequence[bytes]) -> Where:
-        """Return the condition that a value is one of some texts; None without such values."""
+        """Return the condition that a value is one of ``texts``. None if no text can be a value."""
         if self._read is None:
             return None
         wanted = dict.fromkeys(value for text in texts for value in self._read(text))
@@ -163,7 +164,7 @@ class _TableColumn:
 
 
 def _inside(array: pa.Array, members: Sequence[str]) -> pa.Array:
-    """Return the values at a path inside a column. Those of lists and maps are their elements."""
+    """Return the values at a path inside a column. For lists and maps, these are the elements."""
     levels = 0
     for member in members:
         while not isinstance(array, pa.StructArray) and hasattr(array, "flatten"):
@@ -200,6 +201,6 @@ _READ: Final[tuple[tuple[Callable[[pa.DataType], bool], _Read], ...]] = (
 
 
 def _rows(table: Table, where: Where = None) -> int:
-    """Return how many rows are in the row groups that bounds and filters leave."""
+    """Return how many rows remain in the row groups that bounds and filters do not rule out."""
     files = table.plan(where=where).files
     return sum(group.rows for file in files for group in file.row_groups)

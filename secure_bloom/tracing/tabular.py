@@ -1,7 +1,7 @@
 """The columns of files with a schema, as Arrow arrays: ORC, Avro, SQLite.
 
-Each function takes a file of which it may read any part.  Damage is an UnreadError, after the
-columns that could be read.
+Each function takes a seekable file.  Damage raises UnreadError, after the columns that could be
+read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_STEPS: Final = 1_000_000_000
 
 
 class Column(NamedTuple):
-    """A column: its name, and its values, to be read once, in the order of the columns."""
+    """A column: its name and its values. Read the values once, in the order of the columns."""
 
     name: str
     arrays: Iterator[pa.Array]
@@ -67,7 +67,7 @@ def _orc_sections(file: BinaryIO, emit: SectionWriter) -> None:
 
 
 def _small(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield an array in pieces of about as many bytes as are searched at a time."""
+    """Yield slices of an array that have about as many bytes as are searched at a time."""
     step = max(1, len(array) * _COLLECTED // max(array.nbytes, 1))
     return (array.slice(start, step) for start in range(0, len(array), step))
 
@@ -82,7 +82,7 @@ def _serialized(array: pa.Array) -> bytes:
 
 
 def orc_start(file: BinaryIO, starts: list[int], end: int) -> int | None:
-    """Return the first of some places at which an ORC file begins that ends at ``end``."""
+    """Return the first of ``starts`` at which an ORC file begins. The ORC file ends at ``end``."""
     found = sections_of(partial(_orc_starts, starts=starts, end=end), file, "an ORC file")
     return next((int(section.name) for section in found), None)
 
@@ -100,7 +100,7 @@ def _orc_starts(file: BinaryIO, emit: SectionWriter, starts: list[int], end: int
 
 
 def avro_columns(file: BinaryIO, budget: Budget) -> Columns:
-    """Yield the fields of the records of an Avro file, of each some at a time."""
+    """Yield the fields of the records of an Avro file, a batch of values at a time."""
     fastavro = extra("fastavro")
     with damage("an Avro file"):
         blocks = AvroBlocks(file, budget.take)
@@ -122,7 +122,7 @@ _FIXED: Final = 16
 
 
 class _AvroFields:
-    """The values of records that were read last, by the paths of their fields."""
+    """The values of the latest records, by the paths of their fields."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -238,7 +238,7 @@ def _sqlite_values(
 
 
 def _collected(values: Iterator[object]) -> Iterator[list[object]]:
-    """Yield values some at a time, by their number and by their bytes."""
+    """Yield values in batches that are limited in number and in bytes."""
     some: list[object] = []
     size = 0
     for value in values:
@@ -252,7 +252,7 @@ def _collected(values: Iterator[object]) -> Iterator[list[object]]:
 
 
 def budgeted(arrays: Any, budget: Budget) -> Iterator[pa.Array]:
-    """Yield the arrays, each counted when it is decoded."""
+    """Yield the arrays. Each array is counted in the budget when it is decoded."""
     for array in arrays:
         budget.take(_decoded_size(array))
         yield array
@@ -265,7 +265,7 @@ def _decoded_size(array: pa.Array) -> int:
 
 
 class damage:  # noqa: N801
-    """Turn an error of a library into an UnreadError, which quotes nothing of a file."""
+    """Turn an error of a library into an UnreadError that quotes nothing of the file."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -32,7 +32,7 @@ _PROGRAMS: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
 class Evenness:
-    """How much of a file looks packed or encrypted."""
+    """Measures how much of a file looks packed or encrypted."""
 
     def __init__(self, head: bytes) -> None:
         is_media = head.startswith(_MEDIA) or head[4:8] == b"ftyp"
@@ -57,7 +57,10 @@ class Evenness:
 
     @property
     def is_packed(self) -> bool:
-        """Whether a window looks packed or encrypted, in a program more than half of them."""
+        """Whether some window looks packed or encrypted.
+
+        A program needs more than half of its windows.
+        """
         return self._even > (self._windows // 2 if self._is_program else 0)
 
 
@@ -76,12 +79,15 @@ def _is_hadoop(head: bytes, size: int) -> bool:
 
 
 def _is_block(length: int, size: int) -> bool:
-    """Return whether a block of ``size`` bytes may unpack to ``length``: LZ4 packs 255 into one."""
+    """Return whether a block of ``size`` bytes may unpack to ``length``.
+
+    LZ4 packs at most 255 to 1.
+    """
     return size - size // 32 - 64 <= length <= min(255 * size, LARGEST_BLOCK)
 
 
 def _is_lzma(head: bytes, _: int) -> bool:
-    """Return whether properties, the end of the size, and the coder's first byte are possible."""
+    """Return whether a file can begin with lzma properties, a size, and the coder's first byte."""
     return len(head) > 13 and head[0] < 225 and head[10:14] in (b"\0" * 4, b"\xff\xff\xff\0")
 
 

@@ -1,15 +1,16 @@
 """How many words of a column in a file, or in a part of it, are a finding.
 
-A word of a column may be in a text by chance, so words count by what they say (:mod:`.index`):
+A text may contain a word of a column by chance, so a word counts by how distinctive it is
+(:mod:`.index`):
 
 - a distinctive word, such as an address or an account: three of them, or one in a short text;
 - an address of a domain that documents use (example.com): more of them, or one in a shorter text;
 - a rare word, such as a name of two parts or a number of eight digits: five in a short text;
 - a common word, such as a city, a date or a short number: a large share of all values.
 
-In a column of a file four in five distinct values must be of the column, whatever they are.
-Fewer distinctive words are a mention, which is reported and is no finding.  The limits were
-measured on a lake of clean files (tests/tracing/test_clean_lakes.py).
+In a column of a file, four in five distinct values must be values of the searched column, of
+whatever kind.  Fewer distinctive words are a mention, which is reported and is no finding.  The
+limits were measured on a lake of clean files (tests/tracing/test_clean_lakes.py).
 """
 
 from __future__ import annotations
@@ -43,10 +44,12 @@ _LEAST_ALONE = 2
 def verdict(
     counts: Mapping[int, int], size: int, values: int, distinct: int | None = None
 ) -> Meaning:
-    """Return the meaning of distinct words, counted by kind, in a text of ``size`` bytes.
+    """Return the meaning of distinct words in a text of ``size`` bytes.
 
-    ``values`` is how many distinct values the column has, and ``distinct`` how many the column of
-    the file has in which the words are.
+    ``counts`` has them by kind.
+
+    ``values`` is how many distinct values the searched column has. If the words are in a column of
+    a file, ``distinct`` is how many distinct values that column has.
     """
     found = sum(counts.values())
     if distinct and found >= _LEAST_IN_COLUMN and found >= _COLUMN_SHARE * distinct:

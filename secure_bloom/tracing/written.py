@@ -3,10 +3,10 @@
     words = written_words(found, jobs=2)    None if there are too many for filters
 
 A Bloom filter in a Parquet file has values as they are written. So a word is a part of a text
-between white space, quotes, commas or brackets. Decoded texts are included, and words are also
-read backwards. Files are opened and decoded as in a whole search (:mod:`.search`). What can be
-found only by reading the values is not found: other capitals, marks and notations, parts, and
-digests.
+between white space, quotes, commas or brackets. Decoded texts are included, and words are also read
+backwards. Files are opened and decoded as in a whole search (:mod:`.search`). Some forms of a value
+are not found, because finding them needs all values: other capitals, marks and notations, parts of
+a value, and digests.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def written_words(
 
 
 class _Written(WordIndex):
-    """Collects words in the place of an index: it has no entries, and keeps each word looked up."""
+    """Collects every word that is looked up. It replaces an index, and has no entries."""
 
     def __init__(self) -> None:
         super().__init__((), ())
