@@ -71,7 +71,10 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
 
 
 def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
-    """Return a data page's header for the body of a dictionary page, as of a required column."""
+    """Return the header under which a dictionary page's body is decoded as a data page.
+
+    The column is declared required, so the body has no levels.
+    """
     return encoded(
         PageHeader,
         type=PageType.DATA_PAGE,
@@ -102,7 +105,7 @@ def decode_pages(
 ) -> Iterator[pa.Array]:
     """Yield the values of data pages, without nulls, in order.
 
-    ``pages`` must hold whole rows, ``rows`` of them.
+    ``pages`` must hold exactly ``rows`` whole rows.
     """
     stored = StoredPages.of(pages)
     return decode_stored(leaf, codec, stored, rows=rows, has_dictionary=has_dictionary)
@@ -175,7 +178,7 @@ def _decode(
 def _batch_rows(pages: StoredPages) -> int:
     """Return the number of rows to decode at a time.
 
-    In DELTA_BYTE_ARRAY a value takes a prefix of the value before it with a few bytes, so each
+    In DELTA_BYTE_ARRAY a few bytes make a value repeat a prefix of the value before it. So each
     value of a small page may be as long as the page.
     """
     if Encoding.DELTA_BYTE_ARRAY not in pages.encodings:

@@ -1,7 +1,7 @@
-"""Count what a serialized Arrow schema takes decoded, before Arrow decodes it.
+"""Count the bytes that a serialized Arrow schema takes when decoded, before Arrow decodes it.
 
-A field may lead to the same children, text or metadata as any other field, and each of them is
-decoded anew: a schema of one megabyte can claim millions of fields.  "Arrow Columnar Format",
+Several fields may refer to the same children, text or metadata, and Arrow decodes these again for
+each field: a schema of one megabyte can claim millions of fields.  "Arrow Columnar Format",
 "Serialization and Interprocess Communication", Schema.fbs and Message.fbs.
 """
 
@@ -34,7 +34,7 @@ _DEEPEST: Final = 100
 
 
 def check_arrow_texts(texts: Iterable[str | None]) -> None:
-    """Raise MemoryBudgetError if a text of a footer is a schema of Arrow that takes too much.
+    """Raise MemoryBudgetError if a text of a footer is an Arrow schema that takes too much memory.
 
     Raises FormatError if its tables are damaged.  Each text is a whole message in Base64.
     """
@@ -50,7 +50,7 @@ def check_arrow_texts(texts: Iterable[str | None]) -> None:
 
 
 def message_size(message: bytes) -> int:
-    """Return about how many bytes a message takes decoded if it is a schema, and 0 if it is not.
+    """Return about how many bytes a schema message takes when decoded. Other messages return 0.
 
     ``message`` is without its length. Raises FormatError if its tables are damaged.
     """
@@ -64,7 +64,7 @@ def message_size(message: bytes) -> int:
 
 
 def schema_size(data: bytes, schema: int) -> int:
-    """Return about how many bytes the schema at this place takes decoded.
+    """Return about how many bytes the schema at an offset takes when decoded.
 
     Raises FormatError if its tables are damaged.
     """
@@ -77,7 +77,7 @@ def schema_size(data: bytes, schema: int) -> int:
 
 
 class _Counted:
-    """The bytes of fields and metadata, each place looked at once however many lead to it."""
+    """The decoded sizes of fields and metadata. Each offset is counted once."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

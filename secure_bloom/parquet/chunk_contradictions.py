@@ -31,7 +31,7 @@ Contradictions = Iterator[str]
 def in_counts(leaf: Leaf, meta_data: ColumnMetaData, rows: int) -> Contradictions:
     """Yield a contradiction if a flat column does not have one value or null in every row.
 
-    A column of lists has at least one in every row.
+    A column of lists must have at least one value or null in every row.
     """
     values = meta_data.num_values
     # An empty list still takes one value, a null, so a repeated column never has fewer than rows.
@@ -150,7 +150,7 @@ def _in_page_nulls(chunk: Chunk, index: ColumnIndex, rows: Sequence[int]) -> Con
 
 
 def _in_histograms(index: ColumnIndex, rows: Sequence[int], nulls: Sequence[int]) -> Contradictions:
-    """Yield a contradiction if a page's levels are not as many as its rows, or its values."""
+    """Yield a contradiction if a page's level counts do not add up to its rows, or its values."""
     levels = index.definition_level_histograms
     if not levels:
         return
@@ -192,7 +192,7 @@ def _in_both_bounds(
 ) -> Contradictions:
     """Yield a contradiction unless the bounds of all pages together are those of the chunk.
 
-    Those of the chunk may have been cut.
+    The chunk's bounds may be shortened.
     """
     statistics = meta_data.statistics
     if statistics is None or statistics.min_value is None or statistics.max_value is None:
@@ -214,7 +214,7 @@ _RAISED = 4
 
 
 def _may_be_cut(one: bytes, other: bytes, raised: int) -> bool:
-    """Return whether two bounds may come from one text that was cut in either of them."""
+    """Return whether two bounds may come from one text that was shortened in one of the bounds."""
     if len(one) == len(other):
         return one == other
     length = max(0, min(len(one), len(other)) - raised)

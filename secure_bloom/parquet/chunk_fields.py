@@ -160,9 +160,9 @@ def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:
 
 
 def read_extents(plain: bytes, offsets: Any, count: int) -> memoryview | None:
-    """Return the extents of each ColumnChunk of ``plain``, as :func:`read_chunks` returns rows.
+    """Return a row with the extents of each ColumnChunk of ``plain``.
 
-    A field that is absent is a very small number.
+    A field that is absent is a very small number. Return None as :func:`read_chunks` does.
     """
     return _read(plain, offsets, count, _EXTENTS, is_run=False, slots=EXTENT_SLOTS)
 

@@ -234,7 +234,7 @@ def _find_small_pages(chunk: Chunk, stored: memoryview) -> list[PageRows] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SmallPages:
-    """Data pages that are decoded together: those of ``rows`` at some positions."""
+    """Data pages that are decoded together: the pages of ``rows`` at the given positions."""
 
     rows: PageRows
     positions: NDArray[np.intp]

@@ -77,9 +77,10 @@ def measured(chunk: Chunk, pages: Sequence[Page], harmless: int) -> tuple[int, B
 
 
 def heaviest_value(chunk: Chunk, pages: Sequence[Page], harmless: int) -> int:
-    """Return about how many bytes a value takes at most, decoded, on average over a page.
+    """Return about how many bytes a value takes at most when decoded.
 
-    A dictionary is decompressed if the length of an entry could be more than ``harmless``.
+    The size of a value is the average over its page. A dictionary is decompressed if the length of
+    an entry could be more than ``harmless``.
     """
     found = _heaviest(chunk, pages, None)
     entries = _entries(chunk, pages) if found > harmless else None
@@ -94,7 +95,7 @@ def _heaviest(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
 
 
 def _sizes(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> Iterator[tuple[int, int]]:
-    """Yield the number of values of each data page, and what they take at most."""
+    """Yield for each data page the number of its values and their largest possible size."""
     entry = 0
     for page in pages:
         content = max(page.uncompressed_size, 0)

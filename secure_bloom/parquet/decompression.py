@@ -63,10 +63,7 @@ def _is_filled(codec: CompressionCodec, body: bytes | memoryview, size: int) -> 
 
 
 def _varint(body: bytes | memoryview) -> int:
-    """Return the size that a snappy body starts with.
-
-    The decoder writes exactly that many bytes.
-    """
+    """Return the size at the start of a snappy body. The decoder writes exactly that many bytes."""
     found = shift = 0
     # A number of 32 bits takes five bytes at most.
     for byte in body[:5]:

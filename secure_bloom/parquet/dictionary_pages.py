@@ -89,7 +89,7 @@ def end_of_pages(file: InputFile, chunk: Chunk) -> int:
 
 
 def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Page:
-    """Return the first page of the chunk, of which ``ahead`` bytes are read at first.
+    """Return the first page of the chunk. The first read covers ``ahead`` bytes.
 
     An encrypted chunk must begin with a dictionary page: the type of a page is part of its AAD.
     """

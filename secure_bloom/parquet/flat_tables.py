@@ -30,7 +30,7 @@ def field_at(data: bytes, table: int, field: int) -> int:
 
 
 def scalar(data: bytes, table: int, field: int, kind: str) -> int:
-    """Return a number, of a kind of :mod:`struct`, or 0 if the table lacks it."""
+    """Return a number, read by the format character ``kind`` of :mod:`struct`, or 0 without one."""
     at = field_at(data, table, field)
     return int(unpack_from(kind, data, at)[0]) if at else 0
 

@@ -210,7 +210,7 @@ def _refuse_one_name_for_two(found: _Material, new: _Material) -> None:
 
 
 def _retired(source: InputFile, path: str, old: set[str]) -> tuple[str, ...]:
-    """Remove the old references. Return a note if that fails, because the data file is done."""
+    """Remove the old references. If that fails, return a note, because the data file is written."""
     try:
         _remove_unnamed(source, path, old)
     except SecureBloomError as error:
@@ -227,9 +227,9 @@ def _remove_unnamed(source: InputFile, path: str, references: frozenset[str] | s
 def _has_ended(source: InputFile, path: str) -> bool:
     """Return whether a write of ``path`` that failed cannot take effect any more.
 
-    A layer below may have repeated the request to a store, and the first one may be under way,
-    whatever the answer to the second one is.  It changes nothing once the object that it is to
-    replace has changed.
+    A layer below may have repeated the request to a store. The first request may then still be
+    under way, whatever the answer to the second request is.  The first request cannot take effect
+    once another object has replaced its target.
     """
     if not is_object_uri(path):
         return True

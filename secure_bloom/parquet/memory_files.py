@@ -199,7 +199,7 @@ _CRC_FOLLOWS = 0x10 | WireType.I32
 
 @lru_cache(maxsize=4096)
 def _first_fields(sizes: PageSizes, clear_size: int) -> tuple[bytes, bytes, int]:
-    """Return the first fields of a page header, encrypted and in clear, and the length of one."""
+    """Return the first fields of a page header, encrypted and in clear, and their length."""
     kind, plain_size, stored_size = sizes
     stored, clear = (
         # Without the byte that ends the structure.
@@ -215,7 +215,7 @@ def _first_fields(sizes: PageSizes, clear_size: int) -> tuple[bytes, bytes, int]
 
 
 def arrow_schema(schema: Sequence[SchemaElement], marks: Sequence[KeyValue]) -> pa.Schema:
-    """Return the Arrow schema that pyarrow gives a file without rows that has this schema."""
+    """Return the Arrow schema that pyarrow makes of a file with this schema and no rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -2,8 +2,8 @@
 
     for batch in metadata_rows(path, content, decoded, columns=...):    checkpoints, delete files
 
-pyarrow decodes the rows.  How many of them it decodes at once, and whether it decodes them at all,
-follows from the page headers: what footers say of sizes is a claim.
+pyarrow decodes the rows.  The page headers decide how many rows pyarrow decodes at once, and
+whether it decodes them at all, because the sizes in a footer may be wrong.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def metadata_rows(
     most_rows: int = 10_000,
     dictionaries: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file in batches. ``choose`` returns the columns to read; None means none.
+    """Yield the rows of a file in batches.
 
-    ``decoded`` counts the bytes of all batches.  The columns ``dictionaries`` stay dictionaries, so
-    that each of their texts counts once.
+    ``choose`` returns the columns to read. If it returns None, the file is not read.  ``decoded``
+    counts the bytes of all batches.  The columns ``dictionaries`` stay dictionaries, so that each
+    of their texts counts once.
 
     Raises MemoryBudgetError for rows that take more than the budget, and FormatError for a file
     that cannot be read.

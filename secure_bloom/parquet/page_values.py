@@ -1,14 +1,14 @@
 """Take a few values out of the pages of a flat column, as they are stored.
 
-A page is decompressed, and of its values only those of the wanted rows are copied:
+A page is decompressed, and only the values of the wanted rows are copied:
 
-    PLAIN, BYTE_STREAM_SPLIT      where they lie
-    RLE_DICTIONARY                indices are unpacked, then the entries of the wanted ones copied
-    DELTA_*                       lengths and sums are decoded, then the wanted values copied
+    PLAIN, BYTE_STREAM_SPLIT      values are found by their positions
+    RLE_DICTIONARY                indices are unpacked, then the wanted entries are copied
+    DELTA_*                       lengths and sums are decoded, then the wanted values are copied
 
-Whatever is unusual or damaged in a page is left to pyarrow, which decodes the page or says what is
-wrong with it: these functions return None then, and never guess.  All of a page is checked, not
-only what is copied.  Parquet, Encodings.md.
+For an unusual or damaged page these functions return None, and never guess: pyarrow then decodes
+the page or reports its fault.  The whole page is checked, not only the copied values.  Parquet,
+Encodings.md.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StoredDictionary:
         return None if body is None else cls(leaf=leaf, content=body[1], count=body[2])
 
     def find(self, sought: Sought) -> FoundEntries | None:
-        """Return the entries that are sought, or None if too many are."""
+        """Return the entries that are sought, or None if they are too many."""
         found = _found(self.content, self.count, self.leaf.width or 0, sought)
         return None if found is None else FoundEntries(positions=found, count=self.count)
 
@@ -78,9 +78,9 @@ class StoredDictionary:
 
 @dataclass(slots=True, kw_only=True)
 class Taken:
-    """Values of some rows: ``entries`` has those that are not null, ``is_valid`` says which are.
+    """Values of some rows. ``entries`` has only the values of rows that are not null.
 
-    ``is_valid`` is None if none of the rows is null.
+    ``is_valid`` is a mask of the rows that are not null, or None if no row is null.
     """
 
     entries: Entries = field(repr=False)
@@ -91,8 +91,8 @@ class Taken:
 class PageValues:
     """A data page that is decompressed, so that its values can be searched and taken.
 
-    ``count`` of its ``rows`` are not null: those whose definition level is the highest of the
-    column.
+    ``count`` is how many of its ``rows`` are not null. A row is not null if it has the column's
+    highest definition level.
     """
 
     leaf: Leaf
@@ -165,7 +165,10 @@ class FoundEntries:
     count: int
 
     def among(self, indices: NDArray[np.uint32]) -> Positions | None:
-        """Return which indices are those of the entries, or None for too many."""
+        """Return the positions of the ``indices`` that refer to these entries.
+
+        Return None if too many do.
+        """
         if len(self.positions) == 1:
             found = np.flatnonzero(indices == np.uint32(self.positions[0]))
         else:

@@ -181,7 +181,7 @@ def pages_in(chunk: Chunk, stored: memoryview, budget: int | None = None) -> lis
 def _usual_pages(chunk: Chunk, stored: memoryview, budget: int | None) -> list[Page] | None:
     """Return the pages of a chunk in clear, if one call of the extension finds all of them.
 
-    Return None for pages that :func:`walk` must look at one by one, or has an error for.
+    Return None if :func:`walk` must check the pages one by one, or would raise an error.
     """
     if extension.native is None or chunk.cipher is not None or not len(stored):
         return None
@@ -202,7 +202,7 @@ def _usual_pages(chunk: Chunk, stored: memoryview, budget: int | None) -> list[P
 def _found_pages(
     chunk: Chunk, stored: memoryview, room: int, ordinal: int | None, budget: int | None = None
 ) -> list[tuple[int, Page, int]]:
-    """Return the usual pages that ``stored`` begins with, between where each starts and ends."""
+    """Return the usual pages at the start of ``stored``, each between its start and its end."""
     native: Any = extension.native
     meta_data, rows, found = chunk.meta_data, _ROWS[:], list[tuple[int, Page, int]]()
     is_stored = meta_data.codec == CompressionCodec.UNCOMPRESSED
@@ -309,7 +309,8 @@ def _never(_page: Page, _position: int, _step: int, _most: int) -> int:
 def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[Page]:
     """Yield the pages of the chunk that hold its ``num_values`` values, one after the other.
 
-    A data page that repeats, by ``repeats``, is yielded again as the same object.
+    ``repeats`` finds consecutive data pages with the same bytes, which are yielded as the same
+    object.
     """
     wanted, seen, position, ordinal = chunk.meta_data.num_values, 0, 0, 0
     expects_dictionary = has_dictionary_offset(chunk)
@@ -463,8 +464,8 @@ def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
 def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
     """Return how many bytes of levels are in clear before the body's module: all levels, or 0.
 
-    parquet-java leaves them in clear, Arrow does not. The length field after the levels decides:
-    only parquet-java's fits the size in the header.
+    parquet-java leaves the levels in clear, Arrow does not. The bytes after the levels decide: if
+    they are a module's length that fits the size in the header, the levels are in clear.
     """
     detail = header.data_page_header_v2
     if detail is None:

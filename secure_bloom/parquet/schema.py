@@ -371,7 +371,7 @@ def _with_name(node: SchemaElement, name: str) -> SchemaElement:
 
 
 def read_element(encoded: bytes) -> SchemaElement:
-    """Return the node of a schema in these bytes, which it keeps."""
+    """Return the schema node that is encoded in these bytes. The node keeps the bytes."""
     element = decode_record(SchemaElement, encoded)
     element.encoded = encoded
     return element

@@ -33,8 +33,9 @@ def order_of(leaf: Leaf) -> OrderKey | None:
 def has_ordered_bounds(orders: Sequence[ColumnOrder] | None, ordinal: int, leaf: Leaf) -> bool:
     """Return whether a column's min_value and max_value are in the order of :func:`order_of`.
 
-    ``orders`` are the footer's ``column_orders``.  IEEE_754_TOTAL_ORDER puts -0 before +0; both are
-    one number here.  Its bounds are NaN only if no value is a number, and NaN bounds nothing here.
+    ``orders`` are the footer's ``column_orders``.  IEEE_754_TOTAL_ORDER puts -0 before +0, but
+    :func:`order_of` takes both as one number.  In that order a bound is NaN only if no value is a
+    number, and a NaN bound is not used here.
     """
     if orders is None or ordinal >= len(orders):
         return False

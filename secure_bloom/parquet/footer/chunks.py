@@ -1,4 +1,4 @@
-"""Open a column chunk of a footer: decrypt its metadata, and check that they are of its column.
+"""Open a column chunk of a footer: decrypt its metadata, and check that it describes its column.
 
 Encryption.md 5.4 and 5.5.
 """
@@ -65,7 +65,10 @@ def decrypt_chunk(
     rows: ChunkRows,
     ciphers: FileCiphers,
 ) -> Chunk:
-    """Return a column chunk whose metadata is decrypted and checked. Its errors name no place."""
+    """Return a column chunk whose metadata is decrypted and checked.
+
+    Its errors do not name the row group and the column.
+    """
     # Only summary files have one, and there offsets are those of another file.
     if column_chunk.file_path is not None:
         raise UnsupportedFeatureError("its data is in another file (ColumnChunk.file_path)")

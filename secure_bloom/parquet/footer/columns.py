@@ -138,7 +138,7 @@ class FileColumns:
         return found
 
     def below(self, name: str) -> Sequence[int]:
-        """Return the ordinals of the leaves of a top-level column, or none if there is none."""
+        """Return the ordinals of the leaves of a top-level column, or [] for an unknown column."""
         return self._below.get(name, ())
 
 

@@ -39,11 +39,11 @@ _LOOKED_AT = 256
 class Tail:
     """The end of a file, as someone without keys can read it.
 
-    ``path``, ``size`` and ``identity`` are the file's when it was read, and ``extents`` the bytes
-    that were read.  ``offset`` is where the footer starts and the file's data ends.  ``sealed`` is
-    the encrypted FileMetaData module, or the signature, or empty. ``clear`` is the part before it.
-    ``scan`` is the scan of a FileMetaData in clear.  ``column_names`` are the table's names of
-    columns.
+    ``path``, ``size`` and ``identity`` describe the file when it was read. ``extents`` are the
+    ranges that were read.  ``offset`` is where the footer starts and the file's data ends.
+    ``sealed`` is the encrypted FileMetaData module, or the signature, or empty. ``clear`` is the
+    part before it. ``scan`` is the scan of a FileMetaData in clear.  ``column_names`` are the
+    table's names of columns.
     """
 
     path: str

@@ -51,9 +51,9 @@ _OBJECT_SIZE: Final = 64
 class Footer:
     """The footer of one file in clear, and the keys that open its column chunks.
 
-    ``tail`` has its bytes as the file has them, and ``scan`` its content in clear.  ``footer_key``
-    is None if the file has none, or if a signed footer was read without it: then the signature is
-    unchecked.  ``leaves`` have the table's names, if the table has names of its own.
+    ``tail`` has the footer as stored, and ``scan`` has its content in clear.  ``footer_key`` is
+    None if the footer has no key, or if a signed footer was read without its key: then the
+    signature is unchecked.  ``leaves`` have the table's names, if the table has names of its own.
     """
 
     tail: Tail
@@ -199,7 +199,7 @@ class Footer:
                 raise self._explained(error) from None
 
     def _explained(self, error: PolicyError) -> PolicyError:
-        """Return the error of a check of the policy, with what the file's columns say of it."""
+        """Return the error of a policy check, with an explanation based on the file's columns."""
         return self.keys.trust.explained(error, [leaf.path for leaf in self.leaves])
 
     def chunk_to_read(self, row_group: int, column: int) -> Chunk:

@@ -1,7 +1,7 @@
 """List the texts of Thrift structures, and the fields that the Parquet format does not have.
 
-:mod:`.metadata` declares the fields that this package uses.  Here are all of the format: any other
-field is of a later format, or was put there for another purpose.
+:mod:`.metadata` declares the fields that this package uses.  This module knows all fields of the
+format. Any other field is from a later format, or was added for another purpose.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _Reader = Callable[[_Place, Buffer, int, list[FieldContent]], int]
 
 
 class _Kind(NamedTuple):
-    """The types that a field has in the file, and how it is read. None: it has no text."""
+    """The wire types that a field may have, and how it is read. None: it has no text."""
 
     wire_types: tuple[int, ...]
     read: _Reader | None = None

@@ -143,10 +143,11 @@ class StructReader:
     def outline_class(self, view: type[Structure], later: Collection[type[Structure]]) -> Any:
         """Return a class of records of ``view`` that has offsets in place of ``later`` structures.
 
-        The C code makes a structure by calling the class that its ``spec`` names.  A call of the
-        class that is named here returns the byte offset that this reader has reached.  Its
-        ``spec`` names no field, so the C code then skips the structure.  The structure is checked
-        like any other, at a fifth of the cost.
+        The C code makes each structure by calling the class in its ``spec``.  For a ``later``
+        structure the ``spec`` has a substitute class. Calling the substitute returns the byte
+        offset that this reader has reached.  The substitute's own ``spec`` has no field, so the C
+        code then skips the structure.  The structure is checked like any other, at a fifth of the
+        cost.
         """
         called: Any = type("Offsets", (type,), {"__call__": self._data.tell})
         spec = _thrift_spec(view, dict.fromkeys(later, called("Offset", (), {})))
