@@ -101,9 +101,10 @@ class Table:
 
     @property
     def readable_columns(self) -> list[str]:
-        """The columns whose keys are available; of a structure with hidden members, the others.
+        """The columns whose keys are available.
 
-        They can be given as ``columns``.
+        A structure with hidden members is replaced by its other members. The names can be given as
+        ``columns``.
         """
         from secure_bloom.parquet.members import apart_from
 

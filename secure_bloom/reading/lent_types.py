@@ -1,11 +1,11 @@
-"""Types that Polars or DuckDB lack, and what takes their place in rows that are handed to them.
+"""Convert rows for Polars or DuckDB: types that the library lacks are replaced by other types.
 
     lent = Lent.to_duckdb(schema, intervals)
     lent.schema                 the columns as they are handed over
     lent.rows(batch)            the rows of a batch in these types
 
-A column for which there is no such type is in the schema as one of nulls, because other columns
-may be asked for.  :meth:`Lent.check` refuses it.
+A column without a possible replacement is in the schema as a column of nulls, so that other columns
+can be read.  :meth:`Lent.check` refuses a read of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _INTERVAL: Final = pa.struct([(name, pa.uint32()) for name in INTERVAL_PARTS])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lent:
-    """The columns of a table as another library gets them, and what it lacks of the others."""
+    """The columns of a table in the types of another library.
+
+    ``lacking`` has, for each column that the library cannot have, what it lacks.
+    """
 
     schema: pa.Schema
     lacking: dict[str, str]
@@ -45,7 +48,8 @@ class Lent:
     def to_duckdb(cls, schema: pa.Schema, intervals: Collection[str] = ()) -> Lent:
         """Return the columns as DuckDB gets them through Polars.
 
-        ``intervals`` are columns whose type in Parquet is INTERVAL. They come as the three numbers.
+        ``intervals`` are columns whose type in Parquet is INTERVAL. Each interval is passed as its
+        three numbers.
         """
         lent = cls._of(schema, lambda kind: _for_duckdb(_for_polars(kind)))
         fields = [it.with_type(_INTERVAL) if it.name in intervals else it for it in lent.schema]
@@ -61,7 +65,10 @@ class Lent:
         return cls(schema=pa.schema(fields, schema.metadata), lacking=lacking)
 
     def check(self, names: Iterable[str] | None) -> None:
-        """Raise UnsupportedFeatureError if one of these columns, or of all, has no type there."""
+        """Raise UnsupportedFeatureError if the library lacks a type for a named column.
+
+        None names all columns.
+        """
         for name in self.lacking if names is None else names:
             if name in self.lacking:
                 raise UnsupportedFeatureError(
@@ -93,7 +100,7 @@ class Lent:
 
 
 def _with_leaves(kind: pa.DataType, replaced: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a type with others in place of the types in it that are not nested."""
+    """Return a type in which ``replaced`` was applied to each type that is not nested."""
 
     def inner(field: pa.Field) -> pa.Field:
         return field.with_type(_with_leaves(field.type, replaced))
@@ -112,7 +119,7 @@ def _with_leaves(kind: pa.DataType, replaced: Callable[[pa.DataType], pa.DataTyp
 
 
 def _lacking(kind: pa.DataType) -> str | None:
-    """Return what Polars has no type for, in a type or in a part of it, or None."""
+    """Return what Polars has no type for, in ``kind`` or inside it. None if it has all types."""
     if pa.types.is_decimal(kind) and kind.precision > _MOST_DIGITS:
         return f"decimals of more than {_MOST_DIGITS} digits, Polars has fewer"
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):

@@ -96,9 +96,10 @@ _PARSED = 64 * 1024 * 1024
 
 
 class OtherColumns:
-    """The share of the other columns that a lookup reads where it finds rows, for all trials.
+    """Estimates the bytes of the other columns that a lookup reads where it finds rows.
 
-    It is measured once for each row group and order of magnitude of the number of rows found.
+    The share of these bytes is measured once for each row group and order of magnitude of the
+    number of rows found. All trials use it.
     """
 
     def __init__(self) -> None:

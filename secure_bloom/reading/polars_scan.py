@@ -175,7 +175,7 @@ def _member(path: tuple[str, ...], schema: pl.Schema) -> pl.DataType | None:
 
 
 def _kind(value: object) -> object:
-    """Return the kind of a literal. The bound of a beginning is a text."""
+    """Return the kind of a literal. The prefix that starts_with looks for is a text."""
     import polars as pl
 
     if not isinstance(value, pa.Scalar):
@@ -184,10 +184,10 @@ def _kind(value: object) -> object:
 
 
 def _kind_of(dtype: pl.DataType) -> object:
-    """Return what types have in common that Polars compares exactly.
+    """Return a key that is equal for types that Polars compares with each other exactly.
 
-    Return None for floating-point types: Polars rounds numbers to them.  Of two timestamps of
-    different units, Polars takes the coarser unit.
+    Return None for floating-point types: Polars rounds numbers to them.  Polars compares two
+    timestamps of different units in the coarser unit.
     """
     import polars as pl
 

@@ -223,7 +223,7 @@ def _note(leaf: Leaf) -> str | None:
 def _verdicts(
     probed: Collection[tuple[bytes, ...] | None], answer: Iterable[bool] | None
 ) -> list[Verdict]:
-    """Return the verdicts, by a filter's answers for all encodings; None is for no filter."""
+    """Return the verdicts from a filter's answers for all encodings. None means no filter."""
     if answer is None:
         return [Verdict.NO_FILTER] * len(probed)
     left = iter(answer)

@@ -70,7 +70,7 @@ _BY_WORDS: Final = {
 
 
 def unparsed(text: str, answer: Mapping[str, Any]) -> PolicyError:
-    """Return the error of a text that DuckDB has not parsed as queries."""
+    """Return the error for a text that DuckDB cannot parse as a query."""
     if answer["error_type"] == "not implemented":
         word = _STATEMENT.search(text)
         hint = _INSTEAD[word[0].lower()] if word else "write SELECT ... FROM 'TABLE'"
@@ -109,7 +109,10 @@ def refusal(error: Exception) -> PolicyError:
 
 
 def _shown(message: str) -> str:
-    """Return a message of DuckDB without texts in double quotes that are no names and no signs."""
+    """Return a message of DuckDB without quoted texts that may be values of rows.
+
+    Names and signs in double quotes stay.
+    """
     return _QUOTED.sub(lambda it: it[0] if _is_shown(it[1]) else '"..."', message)
 
 

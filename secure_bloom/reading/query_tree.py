@@ -45,7 +45,10 @@ def table_names(node: object, defined: Set[str] = frozenset()) -> Iterator[str]:
 
 
 def check_parameters(tree: dict[str, Any], values: Mapping[str, object]) -> None:
-    """Raise PolicyError for a value that the query does not use, unless it lacks another one."""
+    """Raise PolicyError for a given value that the query does not use.
+
+    If the query also uses a parameter without a value, nothing is raised: DuckDB reports that.
+    """
     used = {it["identifier"].lower() for it in expressions(tree) if it["type"] == "VALUE_PARAMETER"}
     unused = [f"${name}" for name in values if name.lower() not in used]
     if unused and used <= set(map(str.lower, values)):
@@ -129,7 +132,7 @@ def only_shows(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
 def may_use(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
     """Return whether a query may use a hidden column, or a hidden member of a structure.
 
-    An expression that takes all columns of a table without naming them may use a hidden one.
+    An expression that takes all columns of a table, without naming them, may use a hidden column.
     """
     columns = {member[0].lower() for member in hidden}
     parts = list(_parts(tree))
@@ -198,7 +201,7 @@ def _number(expression: dict[str, Any]) -> int | None:
 def wanted_uuids(
     tree: dict[str, Any], parameters: Mapping[str, object], schema: pa.Schema
 ) -> Iterator[tuple[str, list[UUID]]]:
-    """Yield columns of UUIDs, each with the values of which every row of the answer has one.
+    """Yield UUID columns, each with its wanted values: every row of the answer has one of them.
 
     For DuckDB a UUID is a cast of bytes, and DuckDB pushes no condition on a cast down. So ``u =
     ...`` and ``u IN (...)`` are recognised here if a query reads one table once.
@@ -243,7 +246,7 @@ def _equalities(where: dict[str, Any] | None) -> Iterator[tuple[dict[str, Any], 
 
 
 def _uuid(expression: dict[str, Any], parameters: Mapping[str, object]) -> UUID | None:
-    """Return the UUID that an expression is. Return None for any other, and for other spellings."""
+    """Return the UUID that an expression writes in the usual spelling, else None."""
     if expression["type"] == "OPERATOR_CAST":
         is_uuid = expression["type_expr"].get("type_name", "").lower() == "uuid"
         expression = expression["child"] if is_uuid else expression

@@ -25,7 +25,7 @@ class ReadReport(Report, ReadTotals):
     ``unverified`` are the paths of signed files whose key was not available: their content may be
     forged.  ``hidden`` are columns, and members of structures, whose key is missing: they are null
     or left out.  ``seconds`` is wall-clock time by pass: footers, planning, rows.  ``str`` of a
-    report, and a notebook, say what the command line says.
+    report, and its display in a notebook, have the text that the command line prints.
     """
 
     rows: int | None

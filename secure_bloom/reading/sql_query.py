@@ -146,7 +146,7 @@ class OpenQuery:
     def _register(
         self, name: str, frame: pl.LazyFrame, schema: pa.Schema, intervals: Collection[str]
     ) -> None:
-        """Give DuckDB the rows of a table, with casts to types that Polars does not have.
+        """Register the rows of a table in DuckDB, with casts to types that Polars does not have.
 
         Without the cast, a UUID would be bytes, and would equal no text.
         """
@@ -235,7 +235,7 @@ class OpenQuery:
 
 
 def _is_cast(kind: pa.DataType) -> bool:
-    """Return whether DuckDB has values of an Arrow type, or a part of them, by a cast alone."""
+    """Return whether DuckDB gets an Arrow type, or a part of it, only by a cast."""
     return (
         isinstance(kind, pa.UuidType)
         or (pa.types.is_time(kind) and kind.unit != "ns")
@@ -244,7 +244,7 @@ def _is_cast(kind: pa.DataType) -> bool:
 
 
 def _sql_type(kind: pa.DataType, found: Any) -> str:
-    """Return the SQL type of an Arrow type. ``found`` is the one that DuckDB has without a cast."""
+    """Return the SQL type of an Arrow type. ``found`` is DuckDB's type without a cast."""
     if isinstance(kind, pa.UuidType):
         return "UUID"
     if not _is_cast(kind):
@@ -263,7 +263,7 @@ def _sql_type(kind: pa.DataType, found: Any) -> str:
 
 
 def _uuids(texts: pa.Array) -> pa.Array:
-    """Return the UUIDs that DuckDB has written as texts."""
+    """Convert texts that DuckDB wrote into UUIDs."""
     content = bytes.fromhex("".join(texts.fill_null(str(UUID(int=0))).to_pylist()).replace("-", ""))
     values = pa.Array.from_buffers(pa.binary(16), len(texts), [None, pa.py_buffer(content)])
     values = pc.if_else(texts.is_valid(), values, pa.scalar(None, pa.binary(16)))
@@ -271,7 +271,7 @@ def _uuids(texts: pa.Array) -> pa.Array:
 
 
 def _interval(name: str) -> str:
-    """Return the SQL of an INTERVAL from its parts."""
+    """Return a SQL expression that makes an INTERVAL of a column with its parts."""
     parts = (f"to_{part}({_quoted(name)}.{part}::BIGINT)" for part in INTERVAL_PARTS)
     return " + ".join(parts)
 
@@ -295,7 +295,7 @@ def by_name(argument: str, given: Mapping[str, Item] | None) -> dict[str, Item]:
 def _check_names(table: str, schema: pa.Schema) -> None:
     """Raise PolicyError for columns, or members of one structure, that differ in case alone.
 
-    DuckDB compares names without case, and would take the first of them for each.
+    DuckDB compares names without case. It would use the first of such names for all of them.
     """
     for first, second in _alike(schema):
         raise PolicyError(

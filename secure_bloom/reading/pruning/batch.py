@@ -1,14 +1,14 @@
 """Ask all chunks of a column at once whether they may have a value: bounds first, then filters.
 
-    batch = batch_of_file(pruner)        the bounds in one file's footer; the file is not opened
-    ask_filters_of_file(pruner, batch)   its filters, which are read: the row groups that are left
+    batch = batch_of_file(pruner)        compares with the bounds in one file's footer
+    ask_filters_of_file(pruner, batch)   reads the file's filters: the row groups that may match
 
-    ask_table(kept, context)             the same of all files of an open table, from memory
+    ask_table(kept, context)             the same for all files of an open table, from memory
 
 This is the faster of two ways to the same answer, for lookups that can each rule a row group out
 alone.  The C extension checks all chunks in one call, without a Python object for each. It decides
-only the usual cases.  Row groups that it leaves, or does not decide, go through the other way, step
-by step: :mod:`.steps`.  ``docs/design/how-pruning-works.md`` compares them.
+only the usual cases.  All other row groups, and those that may match, go through the other way,
+step by step: :mod:`.steps`.  ``docs/design/how-pruning-works.md`` compares them.
 """
 
 from __future__ import annotations
@@ -192,9 +192,9 @@ def _deciding(
 def batch_of_file(pruner: FilePruner) -> Batch | None:
     """Return the batch of a file after comparing with bounds, or None to leave it to the steps.
 
-    It is left to them if the read is explained, because each row group then gets its own notes. So
-    is a condition that is no lookup or decides nothing alone, and a column whose bounds cannot be
-    compared here: the steps then read fewer filters.
+    Three cases are left to the steps. If the read is explained, each row group gets its own notes.
+    A condition may be no lookup, or decide nothing alone. The bounds of a column may not be
+    comparable here: the steps then read fewer filters.
     """
     context = pruner.context
     predicates = list(_deciding(context, pruner.predicates.values(), pruner.ruled_out))
@@ -261,8 +261,8 @@ class TableSurvivors:
 def ask_table(kept: KeptColumns, context: PruningContext) -> TableSurvivors:
     """Return the row groups that the bounds and filters in memory do not rule out.
 
-    Columns of the condition that are not in memory are loaded first, and of their filters those
-    that bounds leave, and that no other column rules out.
+    Bounds that are not in memory are loaded first. Then missing filters are loaded, but only of row
+    groups that no bounds and no other column rule out.
     """
     found = TableSurvivors()
     # To explain a read, every row group needs notes of its own, which only the steps write.

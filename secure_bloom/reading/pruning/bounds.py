@@ -3,9 +3,9 @@
 Bounds are trusted only if their writer used an order that is known here.  ``column_orders`` names
 the order of ``min_value`` and ``max_value``. The older ``min`` and ``max``, written in signed
 order, count only if that is the type's order.  Writers may shorten bounds, so a bound is never
-taken for a value of the column.  No bound covers a NaN: only ``nan_count`` says that there is none,
-or nothing else.  Statistics that contradict themselves are not believed. parquet.thrift, Statistics
-and ColumnOrder.
+taken for a value of the column.  No bound covers a NaN: only ``nan_count`` says whether a chunk has
+no NaN, or only NaN.  Statistics that contradict themselves are not believed. parquet.thrift,
+Statistics and ColumnOrder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}
 
 
 class Bounds(NamedTuple):
-    """Bounds and counts. ``low`` and ``high`` are order keys, both or none.
+    """Bounds and counts of values. ``low`` and ``high`` are order keys: both are set or none.
 
     An unknown count is None. ``values`` counts nulls too.
     """
@@ -44,7 +44,7 @@ class Bounds(NamedTuple):
 
     @property
     def is_all_nan(self) -> bool:
-        """Whether all values are NaN or null, so that only the opposite of a comparison is true."""
+        """Whether all values are NaN or null, so that only a negated comparison can be true."""
         if not self.nans or self.nulls is None or self.low is not None:
             return False
         return self.nans + self.nulls == self.values
@@ -71,7 +71,7 @@ def chunk_bounds(predicate: ColumnPredicate, chunk: Chunk, *, has_order: bool) -
 
 
 def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tuple[Any, Any]:
-    """Return both bounds as order keys, or None twice if they bound nothing."""
+    """Return both bounds as order keys, or (None, None) if they bound nothing."""
     if order is None or low is None or high is None:
         return None, None
     keys = order(low), order(high)

@@ -1,7 +1,7 @@
 """Read what a lookup needs of all chunks of one column, as rows of numbers.
 
-Metadata in encrypted modules are decrypted first: those of a column together, because they are
-mostly under one key.
+Metadata in encrypted modules are decrypted first. All modules of a column are decrypted together,
+because they are mostly under one key.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class ColumnChunks:
 
     :mod:`secure_bloom.parquet.chunk_fields` names the slots of a row.  A text has two slots: its
     offsets in ``plain``.  ``codes`` has the file and row group of each chunk: see :func:`codes_of`.
-    ``ciphers`` has the column's cipher in each file, ``ordinals`` what it needs of each chunk.
-    ``has_order`` says whether bounds are in the order of the type.
+    ``ciphers`` has the column's cipher in each file. ``ordinals`` has the ordinals of each chunk
+    that the cipher needs for its AADs.  ``has_order`` says whether bounds are in the order of the
+    type.
     """
 
     codes: Numbers

@@ -105,7 +105,7 @@ class PruningContext:
         return known
 
     def deciding(self, ruled_out: frozenset[int]) -> frozenset[int]:
-        """Return the conditions that each make the predicate false if it is false too.
+        """Return the conditions of which each alone can make the predicate false.
 
         ``ruled_out`` are the conditions that are false already.
         """

@@ -1,7 +1,7 @@
 """Encode the values of a long list as a column stores them, in one pass.
 
-This serves types in which every value has one PLAIN encoding, which Arrow holds in the same or in
-reversed bytes: what :func:`.literals.physical_values` returns for each value alone is the same.
+This works for types in which every value has exactly one PLAIN encoding, and Arrow holds the same
+bytes or the reversed bytes.  The result equals :func:`.literals.physical_values` of each value.
 """
 
 from __future__ import annotations

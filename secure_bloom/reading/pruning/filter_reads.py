@@ -138,10 +138,10 @@ def ask_together(
 
 
 class FilterRun(NamedTuple):
-    """Filters of a column that were read together; ``bounds`` are as the extension wants them.
+    """Filters of a column that were read together. ``part`` has their indices in the column.
 
-    ``part`` are their indices in the column.  ``data`` starts at ``base`` in the file.  It
-    ``is_opened`` if its modules were decrypted.
+    ``data`` starts at offset ``base`` in the file.  ``bounds`` are in the form that the extension
+    takes. ``is_opened`` says whether the modules were decrypted.
     """
 
     column: int

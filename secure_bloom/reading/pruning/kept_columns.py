@@ -68,10 +68,10 @@ _ANSWERS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Segment(ColumnChunks):
-    """The chunks of one column in some files, and filters of them.
+    """The chunks of one column in some files, and those of their filters that are in memory.
 
-    The first ``used`` bytes of ``content`` are filters; ``bounds`` are below zero for a filter that
-    is not among them.
+    The first ``used`` bytes of ``content`` are filters. ``bounds`` are the start and end of each
+    filter in ``content``, or negative for a filter that is not in memory.
     """
 
     content: Bytes = field(default_factory=lambda: _NOTHING, repr=False)
@@ -80,13 +80,13 @@ class Segment(ColumnChunks):
 
     @property
     def memory(self) -> int:
-        """How many bytes it takes."""
+        """How many bytes the segment takes."""
         arrays = (self.codes, self.ordinals, self.rows, self.fields, self.content, self.bounds)
         return len(self.plain) + sum(array.nbytes for array in arrays)
 
     @property
     def sizes(self) -> Numbers:
-        """The most bytes that each filter takes here."""
+        """The size of each filter in its file, an upper bound of its size in memory."""
         sizes: Numbers = np.maximum(self.fields[:, layout.BLOOM_FILTER_LENGTH], 0)
         return sizes
 
@@ -172,9 +172,9 @@ def joined(parts: Sequence[Segment]) -> Segment:
 
 
 def _shifted(fields: Numbers, by: Numbers) -> Numbers:
-    """Return the fields of chunks, each with the places of its texts moved by a number.
+    """Return the fields of chunks, with the offsets of texts increased by a number.
 
-    Below zero there is no text.
+    A negative offset means that there is no text.
     """
     moved, texts = fields.copy(), fields[:, _TEXTS]
     moved[:, _TEXTS] = np.where(texts < 0, texts, texts + by[:, None])
@@ -184,8 +184,8 @@ def _shifted(fields: Numbers, by: Numbers) -> Numbers:
 class KeptColumn:
     """One column of the files of one schema: its segments, and the files that are in them.
 
-    There are at most two segments, by whether their bounds are in order.  ``refused`` are files
-    that are read as if nothing were kept.
+    There is at most one segment with bounds in order, and one with bounds out of order.
+    ``refused`` are files that are read as if nothing were kept.
     """
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class KeptColumn:
 
     @property
     def memory(self) -> int:
-        """How many bytes it takes."""
+        """How many bytes the column takes."""
         return sum(segment.memory for segment in self.segments.values())
 
 
@@ -429,7 +429,7 @@ def _chunks_of(file: int, footer: Footer, ordinal: int) -> ColumnChunks | None:
 
 
 def _texts_of(fields: Numbers) -> Numbers:
-    """Return the start and end of the bytes of each chunk that have all its texts."""
+    """Return the start and end of the smallest range with all texts of a chunk, by chunk."""
     texts = fields[:, _TEXTS]
     starts = np.where(texts < 0, np.iinfo(np.int64).max, texts).min(axis=1)
     return np.column_stack([starts, texts.max(axis=1)])

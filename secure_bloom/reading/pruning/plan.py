@@ -78,9 +78,9 @@ class Reason(enum.StrEnum):
 class Note:
     """A finding about one column of a row group. ``step`` is None if it is about the column itself.
 
-    ``fpp`` is the probability that a filter lets an absent value pass. ``chance`` is the
-    probability that it lets one of all values of the lookup pass.  ``rows`` is how many rows a page
-    index leaves.
+    ``fpp`` is the probability that a filter lets one absent value pass. ``chance`` is the
+    probability that it lets at least one of the lookup's values pass, if all are absent.  ``rows``
+    is how many rows a page index leaves.
     """
 
     column: str

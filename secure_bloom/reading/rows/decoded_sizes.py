@@ -33,10 +33,9 @@ _LARGEST_PAGE = 2**31
 
 
 class DecodedSize(NamedTuple):
-    """The decoded size of values in bytes, at ``most``.
+    """An upper bound of the decoded size of values: ``most``, in bytes.
 
-    ``strings`` are the values, if all pages were read to measure them, so that they are decoded
-    here.
+    ``strings`` are the values, if measuring read all pages. These values are then decoded here.
     """
 
     most: int
@@ -46,8 +45,8 @@ class DecodedSize(NamedTuple):
 def decoded_size(file: InputFile, chunk: Chunk) -> DecodedSize:
     """Return an upper bound of the decoded size of all values of the chunk, with its largest page.
 
-    Raises MemoryBudgetError if a single page, or the values of a list, which cannot be cut, take
-    more than the budget.
+    Raises MemoryBudgetError if a single page takes more than the budget, or the values of a list
+    column, which cannot be decoded in parts.
     """
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         # Each page's header of an object is a request: there the footer's own numbers must do.

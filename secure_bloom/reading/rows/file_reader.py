@@ -65,8 +65,8 @@ class FileReader:
 
     ``threads``: pyarrow may use its own threads.  ``extents`` are the ranges that were read,
     recorded with ``count_bytes``.  ``value_scan`` belongs to the whole read and learns from file to
-    file.  ``open_file`` opens a path: the file itself, or a file with the same pages and planned
-    filters.  ``places`` are those of pages that an open table keeps.
+    file. ``open_file`` opens a path: the file itself, or a file with the same pages and planned
+    filters. ``places`` are the page places that an open table keeps.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ class OpenedFile:
 
     ``leaves`` returns the leaves that pyarrow sees, and ``row_groups`` are its row groups.
     ``open_file`` opens a path: the file itself, or a file with the same pages and planned filters.
-    ``places`` are those of pages that an open table keeps.
+    ``places`` are the page places that an open table keeps.
     """
 
     def __init__(

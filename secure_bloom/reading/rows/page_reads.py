@@ -89,7 +89,7 @@ class ReadWholeError(Exception):
 
 
 def read_column(file: InputFile, footer: Footer, row_group: int, name: str) -> pa.ChunkedArray:
-    """Return all rows of a top-level column, without a footer that pyarrow must believe.
+    """Return all rows of a top-level column. pyarrow does not get the file's footer for this.
 
     Errors carry row group and column.
     """

@@ -121,7 +121,10 @@ class SourceOpener:
         return _open(footer.path, file, decryption_properties=properties, metadata=metadata)
 
     def _open_plain(self, footer: Footer) -> pq.ParquetFile:
-        """Return a plain file; to parse its footer takes longer than to read a row group."""
+        """Open a plain file.
+
+        Its parsed footer is kept, because parsing takes longer than a row group.
+        """
         known = self._parsed.get(id(footer.tail))
         file = _open(footer.path, metadata=None if known is None else known[1])
         size = len(footer.row_groups) * len(footer.leaves) * _PARSED_CHUNK

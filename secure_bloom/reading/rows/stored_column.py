@@ -1,12 +1,12 @@
-"""One column of a row group, of which few rows are wanted: found and taken in its pages as stored.
+"""Find and read a few rows in one column of a row group, in its pages as they are stored.
 
     column = StoredColumn(file, footer, row_group, "email")
     rows = column.find(sought)      the rows that have one of the values
     column.take(Rows.of(ranges))    the values of rows, from the pages that have them
 
 Pages are located by the offset index, or by their headers.  An open table keeps their places, as
-far as it has memory.  Of an encrypted column only the modules of these pages are opened.  What is
-unusual in a page is left to pyarrow, which decodes that page alone.
+far as it has memory.  Of an encrypted column only the modules of these pages are opened.  pyarrow
+decodes a page with anything unusual, and that page alone.
 """
 
 from __future__ import annotations

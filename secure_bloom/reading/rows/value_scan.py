@@ -73,7 +73,7 @@ class _ScannedCondition:
 
     @property
     def is_exact(self) -> bool:
-        """Whether each row that is found has the value. Equal hashes may have others."""
+        """Whether each found row certainly has the value. Values with equal hashes may differ."""
         return self.sought is not None and bool(self.sought.only)
 
     @property

@@ -99,7 +99,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _together(*parts: pa.Array | str, null_handling: str = "emit_null") -> pa.Array:
-    """Return the texts of each row as one text, or null if one of them is null."""
+    """Return the texts of each row joined into one, or null if one of them is null."""
     texts = [
         pa.scalar(part, _TEXT) if isinstance(part, str) else part.cast(_TEXT) for part in parts
     ]
@@ -107,7 +107,7 @@ def _together(*parts: pa.Array | str, null_handling: str = "emit_null") -> pa.Ar
 
 
 def _quoted(texts: pa.Array, separator: str) -> pa.Array:
-    """Return the fields of CSV, those in quotes that need them."""
+    """Return texts as fields of CSV. A field that needs quotes is in quotes."""
     content = _content(texts)
     marks = [mark for mark in (separator, '"', "\r", "\n") if mark.encode() in content]
     tests = [pc.match_substring(texts, mark) for mark in marks]
@@ -134,7 +134,7 @@ def _data(texts: pa.Array) -> pa.Buffer:
 
 
 def _content(texts: pa.Array) -> bytes:
-    """Return the bytes of all texts: to search them once is faster than to search each text."""
+    """Return the bytes of all texts. Searching them once is faster than searching each text."""
     content: bytes = _data(texts).to_pybytes()
     return content
 
@@ -155,7 +155,7 @@ def _has_texts(of: pa.DataType) -> bool:
 
 
 def _may_be_far(of: pa.DataType) -> bool:
-    """Return whether Python may lack a type for the values, so that they are texts to it."""
+    """Return whether Python's own types may be too small for the values, which then are texts."""
     if pa.types.is_duration(of):
         return str(of.unit) == "ns"
     return bool(pa.types.is_date(of) or pa.types.is_timestamp(of))
@@ -250,7 +250,7 @@ def _json_leaves(name: str, array: pa.Array) -> pa.Array:
 def _replaced(
     texts: pa.Array, mask: pa.Array, values: pa.Array, form: Callable[[Any], str]
 ) -> pa.Array:
-    """Return the texts with those of ``mask`` written by Python."""
+    """Return the texts. Python writes the texts that ``mask`` selects."""
     mask = mask.fill_null(False)
     made = [form(value) for value in values.filter(mask).to_pylist()]
     return pc.replace_with_mask(texts, mask, pa.array(made, texts.type)) if made else texts
@@ -392,7 +392,7 @@ def _times(array: pa.Array) -> pa.Array | None:
 
 
 def _short(texts: pa.Array) -> pa.Array:
-    """Return texts of times without six zeros at their end, as Python writes them."""
+    """Return texts of times without the six zeros at their end, as Python writes them."""
     if b".000000" not in _content(texts):
         return texts
     whole = pc.ends_with(texts, ".000000")
@@ -420,7 +420,7 @@ def _uuids(array: pa.Array) -> pa.Array:
 
 
 def _texts_of(content: bytes | NDArray[np.uint8], ends: NDArray[np.int64]) -> pa.Array:
-    """Return the texts that lie in ``content`` between one offset and the next."""
+    """Return the texts in ``content`` between consecutive offsets of ``ends``."""
     offsets = pa.py_buffer(ends.astype(np.int64))
     return pa.Array.from_buffers(_TEXT, len(ends) - 1, [None, offsets, pa.py_buffer(content)])
 
@@ -452,9 +452,10 @@ def _durations(array: pa.Array) -> pa.Array | None:
 
 @functools.cache
 def _clocks() -> pa.Array:
-    """Return the text of each second of a day: first all whole ones, then without the unit S.
+    """Return the ISO 8601 text of each second of a day, as part of a duration.
 
-    A fraction can follow the latter.
+    First come the complete texts, then the same texts without the unit S, so that a fraction of a
+    second can be added to these.
     """
     seconds = pa.array(np.arange(_DAY_SECONDS))
     second = _rest(seconds, 60)
@@ -470,7 +471,7 @@ def _rest(numbers: pa.Array, divisor: int) -> pa.Array:
 
 
 def _counted(numbers: pa.Array, unit: str) -> pa.Array:
-    """Return numbers with their unit, and nothing for zero."""
+    """Return each number with its unit. Zero becomes an empty text."""
     return pc.if_else(pc.equal(numbers, 0), "", _together(numbers, unit))
 
 

@@ -20,9 +20,10 @@ def read_extents(
     extents: Mapping[K, tuple[int, int]],
     read: Callable[[InputFile, int, int], memoryview] = InputFile.view_at,
 ) -> dict[K, memoryview]:
-    """Return the bytes of each extent (offset, length), by name. ``read`` reads a run of them.
+    """Return the bytes of each extent (offset, length), by name.
 
-    Raises FormatError if an extent leaves the file.
+    ``read`` reads a range that covers neighbouring extents.  Raises FormatError if an extent leaves
+    the file.
     """
     found: dict[K, memoryview] = {}
     for run in _runs(extents):

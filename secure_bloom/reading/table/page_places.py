@@ -4,9 +4,9 @@
     places.keep(path, chunk, found)     what a lookup located: by page headers, or the offset index
     places.of(path, chunk)              the same for the next one, which reads only pages with rows
 
-Places take 32 bytes a page: offset and length in the file, its first row in the row group, and the
-row after its last one.  They belong to one state of the table: another file at the path is noticed
-when the file is opened.  A page that is read must have the rows of its place.
+A place takes 32 bytes: the page's offset and length in the file, its first row in the row group,
+and the row after its last one.  Places belong to one state of the table. If another file is at the
+path, opening it raises an error.  A page that is read must have the rows of its place.
 """
 
 from __future__ import annotations
