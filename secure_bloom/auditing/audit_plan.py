@@ -93,9 +93,10 @@ class AuditPlan:
     """The ``files`` to be checked against ``request``, and the findings made so far.
 
     For an invalid policy ``request`` is None, and there are no files.  ``given`` are the paths as
-    given, ``roots`` those of them that are not tables of a catalog, and ``refused`` the folders
-    that could not be listed.  ``listed`` are all files found, including those that a sample leaves
-    out. ``tables`` opens them.  ``unknown_keys`` are master keys of the policy that the KMS lacks.
+    the caller gave them. ``roots`` are the given paths without tables of a catalog. ``refused`` are
+    the folders that could not be listed.  ``listed`` are all files found, including those that a
+    sample leaves out. ``tables`` opens them.  ``unknown_keys`` are master keys of the policy that
+    the KMS lacks.
     """
 
     request: AuditRequest | None

@@ -253,7 +253,7 @@ class _TableSums:
             self.mixture.add(file.path, file.protection)
 
     def partition_columns(self, plan: AuditPlan) -> set[str]:
-        """Return the columns that partition the tables with a log, whose files are here."""
+        """Return the partition columns of the tables with a log that have files here."""
         return {column for table in self._logs(plan) for column in table.partition_columns}
 
     def partitions(self, plan: AuditPlan) -> dict[str, set[str]]:
@@ -269,7 +269,7 @@ class _TableSums:
         return found
 
     def has_named(self, column: str, plan: AuditPlan, older: OlderNames) -> bool:
-        """Return whether a schema of a table with a log, whose files are here, has the column."""
+        """Return whether a table with a log, which has files here, has the column in a schema."""
         return any(
             column in table.schema()
             or any(names.stored(column) is not None for names in older.of_table(table))

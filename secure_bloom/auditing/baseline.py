@@ -1,7 +1,7 @@
-"""Read the findings of an earlier report, so that an audit fails by what is new alone.
+"""Read the findings of an earlier report, so that only new findings make an audit fail.
 
-secure-bloom audit lake --policy FILE --json > last.json
-secure-bloom audit lake --policy FILE --baseline last.json
+secure-bloom audit lake --policy FILE --json > last.json secure-bloom audit lake --policy FILE
+--baseline last.json
 
 Paths are compared as places: another spelling of the same file is the same file.
 """

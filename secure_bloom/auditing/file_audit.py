@@ -249,7 +249,7 @@ def _sensitive_places(
 
 @contextmanager
 def _others_report() -> Iterator[None]:
-    """Suppress every error in the block but that of a KMS: the audit of the file reports it."""
+    """Suppress every error in the block except KMS errors. The audit of the file reports them."""
     try:
         yield
     except KmsUnavailableError:

@@ -3,9 +3,9 @@
     targets = Targets(plan.tables, plan.given, refused)
     targets.fix_of(finding, policy="policy.toml")
 
-A lake may have tables of several formats, and a verb takes a table with a log alone. So a command
-names the table of the file, or, for plain files, the highest folder that holds no table with a log.
-Where no command of this package can write, the fix says what can.
+A lake may have tables of several formats, and a command cannot mix a table with a log with other
+files. So a command names the table of the file, or, for plain files, the highest folder that holds
+no table with a log. Where no command of this package can write, the fix says what can.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ _MOST_VALUES = 100
 
 
 def check_classified(subject: FooterSubject) -> Findings:
-    """Check that each column in clear has a rule; without ``strict`` those that look sensitive."""
+    """Check that each column in clear has a rule.
+
+    Without ``strict``, check only columns that look sensitive.
+    """
     request, clear = subject.of.request, dict[str, list[ChunkSubject]]()
     for chunk in subject.chunks:
         if not chunk.is_sensitive and not request.policy.is_classified(chunk.leaf.path):

@@ -71,7 +71,7 @@ def check_part_in_clear(subject: FileSubject) -> Findings:
 
 
 def check_sealed_part(subject: FooterSubject) -> Findings:
-    """Check an encrypted footer. Whoever has its key need not have the keys of columns."""
+    """Check an encrypted footer, because readers with its key may lack the keys of columns."""
     if subject.of.is_readable or not subject.of.request.has_secrets:
         return
     found = contents("FileMetaData", subject.footer.plain)

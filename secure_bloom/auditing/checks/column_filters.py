@@ -177,7 +177,7 @@ def _check_crowded(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilte
 
 
 def are_read(subject: FileSubject, chunk: Chunk) -> bool:
-    """Return whether the values are read to compare a filter's bits with theirs."""
+    """Return whether the values of a chunk are read, to compare the filter's bits with them."""
     meta_data, file = chunk.meta_data, subject.file
     if subject.request.check_values:
         return True

@@ -38,8 +38,8 @@ def check_spelling(subject: FooterSubject) -> Findings:
 def check_older_names(subject: FooterSubject) -> Findings:
     """Check that a column is protected if it was sensitive under another name.
 
-    Other names are older ones, and the one in the file itself. Protected means not in clear, and
-    not under another key than that of the other name.
+    Other names are the older names, and the name in the file itself. A column is protected if it is
+    not in clear, and its key is the key of the other name.
     """
     policy = subject.of.request.policy
     # A rule for the column's present name is about this very column.

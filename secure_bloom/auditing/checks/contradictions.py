@@ -5,7 +5,7 @@ wrong are only noticed by reading all of them.
 
 Hadoop leaves checksums beside a file on a local disk (org.apache.hadoop.fs.ChecksumFileSystem):
 
-    .<name>.crc:  "crc" | 0 | bytes per checksum (4, BE) | a CRC32 (4, BE) of each that many bytes
+    .<name>.crc:  "crc" | 0 | block size in bytes (4, BE) | the CRC32 of each block (4, BE)
 
 If another program has written the data file since, the checksums are those of the old file, and
 Spark refuses the new file.

@@ -41,8 +41,8 @@ def check_folders(
 ) -> Iterator[Finding]:
     """Yield findings about the folders of ``files`` and the folders above them.
 
-    The search upwards ends at one of ``roots``, or at the folder that a pattern begins with. It
-    always leaves the folders of partitions.
+    The folders above are checked up to one of ``roots``, or up to the folder that a pattern begins
+    with. Partition folders never end this search.
     """
     for folder in looked_into(files, roots):
         tree, rules = tree_of(folder), policy.rules_at(folder)
@@ -67,7 +67,7 @@ def folder_of(path: str) -> str:
 
 
 def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
-    """Yield the folders above these, up to the given paths."""
+    """Yield the folders above the given folders, up to one of ``tops``."""
     for folder in folders:
         # A path may name one partition alone: its table, and the summary there, are above it.
         while "=" in name_of(folder) or any(below(folder, top) for top in tops):

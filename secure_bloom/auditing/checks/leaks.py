@@ -161,7 +161,7 @@ def shown_record_keys(texts: Mapping[str, str]) -> str | None:
 
 
 def _has_secret_record_keys(subject: FooterSubject) -> bool:
-    """Return whether the shown keys are from a sensitive column, or from columns that may be."""
+    """Return whether the shown keys come from a sensitive column, or possibly from one."""
     sensitive = subject.sensitive()
     name = _texts(subject).get(KEY_COLUMN, _HUDI_COLUMN)
     is_column = any(leaf.name == name for leaf in subject.footer.leaves)

@@ -76,7 +76,7 @@ def shown_in_manifests(table: PaimonTable) -> ShownInManifests:
 def _indexed(
     record: Mapping[str, Any], names: OtherNames, schema: PaimonSchema
 ) -> Iterator[tuple[str, ...]]:
-    """Yield all names of each column of which an index file has values or hashes."""
+    """Yield all names of each column whose values or hashes an index file has."""
     index = record.get("_GLOBAL_INDEX")
     if isinstance(index, Mapping):
         for number in (index.get("_INDEX_FIELD_ID"), *(index.get("_EXTRA_FIELD_IDS") or ())):
@@ -88,7 +88,7 @@ def _indexed(
 
 
 def _bounded(entry: PaimonEntry, schema: PaimonSchema) -> Iterator[str]:
-    """Yield the columns of a file whose bounds an entry has, by the names of its schema."""
+    """Yield the columns for which an entry has a file's bounds, by their names in its schema."""
     file = entry.file
     written = file.get("_VALUE_STATS_COLS")
     if written is None:
@@ -145,7 +145,7 @@ def columns_with_defaults(table: PaimonTable) -> set[str]:
 
 
 def columns_with_statistics(table: PaimonTable) -> set[str]:
-    """Return the columns whose bounds a file of statistics has, by all their names."""
+    """Return the columns whose bounds a statistics file has, by all their names."""
     found: set[str] = set()
     root = root_of(table.folder)
     tree, folder = tree_of(root), join(root, _STATISTICS)
@@ -165,7 +165,7 @@ def columns_with_statistics(table: PaimonTable) -> set[str]:
 def check_manifest_indexes(
     indexed: Iterable[tuple[str, ...]], policy: KeyPolicy, folder: str
 ) -> Iterator[Finding]:
-    """Yield a finding for each sensitive column of an index in the table, and a note of others."""
+    """Yield a finding for each sensitive column with an index, and a note on other columns."""
     others: list[str] = []
     for names in indexed:
         found = list(_finding(names, policy, folder))
