@@ -154,8 +154,8 @@ def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
 def lacking_keys_hint(names: Iterable[str], kms: KmsClient, policy: KeyPolicy | None) -> str:
     """Return the hint for master keys that ``kms`` lacks: which are misspelt, how to make others.
 
-    A name is misspelt if it is like a key that the policy does not name. Names that differ in
-    numbers alone, such as those of years, are meant to be alike.
+    A name counts as misspelt if ``kms`` has a key with a similar name that the policy does not
+    name. Names that differ only by numbers, such as those of years, do not count as similar.
     """
     if not isinstance(kms, Keyring):
         # Other clients can say whether they have a key, and not which ones.

@@ -1,7 +1,8 @@
 """Letters of other alphabets that look like a Latin letter or a digit.
 
-From the confusables of Unicode TR 39, without those that NFKD and case folding turn into the letter
-already.  The digits 0 and 1 look like o and l.
+The table has the confusables of Unicode TR 39, without the letters that NFKD and case folding
+already turn into the Latin letter.  The digits 0 and 1 count as o and l, because they look like
+them.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def plain_name(path: Sequence[str]) -> str:
 class Likeness:
     """The names of a policy's columns, for comparison with those of files. Picklable.
 
-    ``rules`` are the dotted paths of all rules, and ``secrets`` those of them that have a key.
+    ``rules`` are the dotted paths of all rules. ``secrets`` are the paths of the rules with a key.
     """
 
     def __init__(self, rules: Iterable[str], secrets: Iterable[str]) -> None:
@@ -108,9 +108,9 @@ class Likeness:
         return found or self.same_column(path)
 
     def lookalikes(self, paths: Iterable[Path], present: Collection[Path]) -> dict[Path, str]:
-        """Return, of ``paths``, the columns that are like a sensitive one, each with that one.
+        """Map each column in ``paths`` that is like a sensitive column to that sensitive column.
 
-        ``present`` are all columns of the file: similar names count only for a sensitive column
+        ``present`` are all columns of the file. A similar name counts only for a sensitive column
         that the file lacks.
         """
         candidates = [path for path in paths if ".".join(path) not in self._rules]
@@ -168,7 +168,7 @@ def _runs(path: Sequence[str]) -> Iterator[str]:
 
 
 def _spellings(levels: Sequence[str]) -> Iterator[str]:
-    """Yield the plain form of a name, and the other ones that it may be read as."""
+    """Yield the plain form of a name, and other plain forms as which people may read the name."""
     yield _plain(levels)
     for read in _READINGS:
         other = list(map(read, levels))

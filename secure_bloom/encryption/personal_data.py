@@ -12,7 +12,11 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 class _PersonalData(NamedTuple):
-    """A kind of data: words of names, the form of a value, and what else a value must be."""
+    """A kind of personal data, and how it is recognised.
+
+    ``words`` occur in names of such columns. A value has the ``form``, and ``is_one`` is true for
+    it.
+    """
 
     name: str
     words: frozenset[str]
@@ -29,7 +33,7 @@ def kind_of_name(name: str) -> str | None:
 
 
 def kind_of_values(values: Collection[str]) -> str | None:
-    """Return the kind of data of which all values are, or None."""
+    """Return the kind of data that all values are, or None."""
     for kind in _KINDS:
         if values and all(kind.form.fullmatch(it) and kind.is_one(it) for it in values):
             return kind.name

@@ -169,8 +169,8 @@ class KeyPolicy:
     def for_table(self, address: str | PathLike[str]) -> KeyPolicy:
         """Return the policy of the table to which a file, a folder or an address belongs.
 
-        It is this policy if it has no tables. Raises UnknownTableError, a PolicyError, if none of
-        them, or several, have the address.
+        A policy without tables returns itself. Raises UnknownTableError, a PolicyError, if the
+        address belongs to no table, or to several.
         """
         path = os.fspath(address)
         names = tables_of(path, self.tables)
@@ -197,7 +197,7 @@ class KeyPolicy:
     def _inside(self, wider: KeyPolicy) -> KeyPolicy:
         """Return the policy of a table that is in the tables of ``wider``.
 
-        It has the keys of ``wider`` for the columns to which it gives none.
+        A column to which this policy gives no key has the key that ``wider`` gives to it.
         """
         rules = dict(self.columns)
         for path, rule in self.columns.items():
@@ -386,7 +386,7 @@ class KeyPolicy:
         return self._likeness[0]
 
     def key_in_any_spelling(self, path: Sequence[str]) -> str | None:
-        """Return the master key of the leaf at ``path``, also if an engine takes it for another.
+        """Return the master key of the leaf at ``path``, in whatever spelling engines take.
 
         Spark takes ``Email`` for ``email``, and each engine ``tags.list.item`` for
         ``tags.list.element``. A rule for exactly this leaf comes first, with a key or without one.
@@ -406,7 +406,7 @@ class KeyPolicy:
         )
 
     def lacking(self, present: Iterable[Sequence[str]]) -> list[str]:
-        """Return the columns with a rule that a file with these columns does not have.
+        """Return the names in column rules that no column in ``present`` has.
 
         Rules that several tables share are left out.
         """

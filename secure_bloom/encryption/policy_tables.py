@@ -240,7 +240,7 @@ def problems(table: ConfigTable) -> Iterator[PolicyError]:
 
 
 def _columns_of(table: ConfigTable) -> list[Callable[[], object]]:
-    """Return a function that reads the rules of columns one by one."""
+    """Return functions, each of which reads one rule of a column, or the columns in clear."""
     columns = table.entries.get("columns")
     return [
         partial(_clear, table),

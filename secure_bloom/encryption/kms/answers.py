@@ -1,7 +1,8 @@
 """Read the answer of a KMS within a limit, whatever its server sends.
 
-A server is named by a policy, and may be a proxy, or somebody else by now.  Its answer is read as
-it was sent and never unpacked: packed bytes could have any size unpacked.
+A policy names the server. The server may be a proxy, or belong to someone else by now.  A packed
+answer could have any size when unpacked. So answers are requested unpacked, and are never unpacked
+here.
 """
 
 from __future__ import annotations
