@@ -37,7 +37,7 @@ class RekeyWork(ABC):
     @property
     @abstractmethod
     def asks_for_each_key(self) -> bool:
-        """Whether a KMS is asked for each file, so that threads share the waiting."""
+        """Whether each file needs calls to a KMS, so that threads wait for them in parallel."""
 
     @abstractmethod
     def leaves(self, file: InputFile) -> Sequence[Leaf] | None:
@@ -61,7 +61,7 @@ class RekeyWork(ABC):
             check_columns(files, self)
 
     def in_threads(self, threads: int) -> Self:
-        """Return the same work: it needs nothing for a number of threads."""
+        """Return this work unchanged, because it does not depend on the number of threads."""
         del threads
         return self
 

@@ -89,7 +89,7 @@ def rekeyed_file(
     size: int,
     started: float,
 ) -> RekeyedFile:
-    """Return the report of ``file`` as it was, now of ``size`` bytes.
+    """Return the report of ``file``, whose new version has ``size`` bytes.
 
     ``started`` is a time of ``perf_counter``.
     """

@@ -80,7 +80,7 @@ class Rotation(RekeyWork):
 
     @property
     def asks_for_each_key(self) -> bool:
-        """Whether a KMS is asked, whose answers the files share."""
+        """Whether a KMS, not a keyring, wraps the keys. Files that share a key share its answer."""
         return not isinstance(self.resolver.kms, Keyring)
 
     def rotate(self, path: str, target: str | None) -> RekeyedFile:
