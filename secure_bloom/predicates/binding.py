@@ -198,10 +198,10 @@ class _Binder:
 
 
 def _refuse_beginning(column: str, found: pa.DataType) -> None:
-    """Raise PolicyError if a column has no texts.
+    """Raise PolicyError if a column has no texts, or is a list.
 
-    Two conditions on a list may be true for two different elements, although no element is between
-    the bounds.
+    A beginning becomes two conditions. In a list they may be true for two different elements,
+    although no element is between the bounds.
     """
     if not _is_of_texts(_stored_type(found)):
         raise PolicyError(
@@ -410,7 +410,7 @@ _IN_AND = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
 
 
 def joined(predicate: Predicate) -> Predicate:
-    """Return an equal predicate, in which these comparisons are one condition."""
+    """Return an equal predicate, in which comparisons of one column in one AND or OR are a list."""
     if isinstance(predicate, Condition):
         return predicate
     kind = type(predicate)

@@ -1,7 +1,7 @@
 """Convert the values of a long list to a column's type in one pass.
 
-Only values of the kinds that a type is made for, each of which is exactly a value of the type, are
-converted here: what :func:`.coercion.coerced_values` returns for each of them alone is the same.
+A list is converted here only if each value has a usual kind for the type, and the type has exactly
+this value.  The result equals :func:`.coercion.coerced_values` of each value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UUID_DIGITS, _UUID_BYTES, _UUID_TEXT = 32, 16, 36
 def exact_scalars(wanted: pa.DataType, values: Sequence[object]) -> tuple[pa.Scalar, ...] | None:
     """Return many values as scalars of the type, converted in one pass.
 
-    Return None for few values, and unless each is exactly a value of the type.
+    Return None for few values, or if any value is not exactly a value of the type.
     """
     if len(values) <= FEW:
         return None

@@ -4,8 +4,9 @@
 
 Names are written without quotes or in double quotes, texts in single quotes (doubled inside).
 Numbers, times, true and false are written without quotes. Any other word in the place of a value is
-an error.  AND binds closer than OR.  Of SQL, what needs no work on rows is taken: BETWEEN, typed
-constants (:mod:`.constants`), a value before the operator, a boolean column alone, and IS TRUE.
+an error.  AND binds closer than OR.  These forms of SQL are accepted, because they need no
+computation on rows: BETWEEN, typed constants (:mod:`.constants`), a value before the operator, a
+boolean column alone, and IS TRUE.
 """
 
 from __future__ import annotations
@@ -416,7 +417,7 @@ class _Parser:
             ) from None
 
     def _type(self) -> str:
-        """Parse the name of a type. Digits in brackets after it are passed over."""
+        """Parse the name of a type. Digits in brackets after it are ignored."""
         token = self._take()
         if token.text.lower() not in TYPES:
             raise PolicyError(

@@ -160,7 +160,7 @@ class Numeral(str):
 
 
 class Beginning(str):
-    """A bound of the texts with some beginning. It is a value for columns of texts alone."""
+    """A bound of the texts that begin with a prefix. Only columns of texts accept it as a value."""
 
     __slots__ = ()
 
