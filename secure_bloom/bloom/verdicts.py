@@ -132,7 +132,7 @@ def verdict(bloom_filter: SplitBlockBloomFilter, encodings: tuple[bytes, ...] | 
 
 
 def verdict_of(answers: Iterable[bool] | None) -> Verdict:
-    """Return the verdict on a value, by what its filter says of each encoding of it.
+    """Return the verdict on a value from the filter's answer for each encoding of the value.
 
     ``answers`` is None if a filter cannot answer for the value, which is null or NaN.
     """
