@@ -1,4 +1,4 @@
-"""The digest of the C sources, by which an extension that was built from others is noticed.
+"""Compute a digest of the C sources, to detect an extension that was built from other sources.
 
 ``hatch_build.py`` runs this file to compile the digest in, and ``extension`` compares.
 """

@@ -1,9 +1,10 @@
 """Words of texts that may be values of a column: in C, or in Python without the extension.
 
 A text is folded: ASCII letters and the capitals of Latin-1 become small, other characters of UTF-8
-stay, and all other bytes are gaps.  What is between two gaps is an atom, and some atoms in a row,
-joined, are a word.  So ``DE44 5001-0517`` and ``de4450010517`` are one word, and so is the same
-word backwards: both have the hash of the one that comes first, unless it is a number.
+stay, and all other bytes are gaps.  The text between two gaps is an atom. Consecutive atoms,
+joined, are a word.  So ``DE44 5001-0517`` and ``de4450010517`` are one word. A word read backwards
+is the same word too: both have the hash of the one that is smaller in byte order. Numbers are not
+reversed.
 """
 
 from __future__ import annotations
@@ -102,12 +103,11 @@ def fold_values(
 def find_words(
     text: Bytes, room: Room, longest: int, shapes: Bytes, blocks: Blocks, *, is_last: bool
 ) -> Found:
-    """Look up in a filter the words of a text whose head and tail are those of some wanted word.
+    """Look up words of a text in a filter, if they have the head and tail of some wanted word.
 
-    ``shapes`` has the heads and tails of the wanted words, of which the longest has ``longest``
-    bytes. A number that begins with zeros is looked up without them too. Without ``is_last``,
-    words at the end are left for the next call, because they may continue in the text that
-    follows.
+    ``shapes`` has the heads and tails of the wanted words. The longest wanted word has ``longest``
+    bytes. A number that begins with zeros is looked up without them too. Without ``is_last``, words
+    at the end are left for the next call, because they may continue in the text that follows.
     """
     find = _find_words if extension.native is None else extension.native.find_words
     arrays = (shapes, blocks, room.folded, room.atoms, room.hits, room.answers)
@@ -143,7 +143,7 @@ def find_runs(text: Bytes, wanted: Bytes, least: int, spans: Signed) -> int:
 
 
 def fold(text: bytes) -> bytes:
-    """Return one value folded, in its own direction."""
+    """Return one value folded. It is not reversed."""
     return b"".join(map(_small, _KEPT.findall(text)))
 
 
@@ -239,7 +239,10 @@ def _atoms(text: bytes, *, escapes: bool = True) -> list[tuple[int, int, bool]]:
 
 
 def _zeros(word: bytes, atoms: list[tuple[int, int, bool]], i: int) -> list[int]:
-    """Return how many zeros are passed over where an atom begins: none, and all of a number's."""
+    """Return the possible numbers of leading zeros to skip at an atom.
+
+    A word always counts with its zeros. A number counts also without all of its leading zeros.
+    """
     start, end = atoms[i][0], atoms[min(i + 1, len(atoms) - 1)][0]
     match = re.match(rb"0+(?=[1-9])", word[start:end])
     zeros = 0 if match is None else len(match[0])
