@@ -57,7 +57,7 @@ class UsedKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKeyUse:
-    """One file and its master keys. ``is_complete`` is False if it may depend on others.
+    """One file and its master keys. ``is_complete`` is False if it may depend on further keys.
 
     ``reason`` says why: the file cannot be read, or its footer could not be opened, so that the
     keys of its columns are not known.

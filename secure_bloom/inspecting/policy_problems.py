@@ -154,7 +154,7 @@ def _spark_problems(
 
 
 def _footer_alone(policy: KeyPolicy, paths: Collection[tuple[str, ...]] | None) -> Iterator[str]:
-    """Yield a note for each table whose footer is encrypted, although no column of it is.
+    """Yield a note for each table whose footer is encrypted, although none of its columns is.
 
     A policy of one table that gives no column a key has a problem instead, and gets no note.
     """
