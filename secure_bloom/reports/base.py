@@ -55,9 +55,8 @@ class Report(ABC):
     def to_arrow(self) -> pa.Table:
         """Return a table with one row for each of the innermost parts of the report.
 
-        The table has no columns if there is no part.  The numbers of what contains several parts,
-        such as the bytes of a file, are in the first of their rows and null in the others, so that
-        sums are right.
+        The table has no columns if there is no part.  A number of an outer part, such as the bytes
+        of a file, is in the first of its rows and null in the others, so that sums are right.
         """
         # Imported here: most users of a report only look at it.
         import pyarrow as pa
@@ -143,9 +142,10 @@ F = TypeVar("F", bound=FileOutcome)
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WritingReport(Report, Generic[F]):
-    """A run that writes files, and the ``seconds`` that it took. With ``dry_run`` none was written.
+    """A run that writes files, and the ``seconds`` that it took. A ``dry_run`` writes no file.
 
-    ``notes`` name what the run left and needs attention. They repeat the notes of single files.
+    ``notes`` name what the run left behind that needs attention. They repeat the notes of single
+    files.
     """
 
     files: tuple[F, ...]
