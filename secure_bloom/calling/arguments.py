@@ -76,7 +76,7 @@ def _checked_fields(kind: Any) -> tuple[dict[str, str], bool, set[tuple[type, ..
 
 
 def member_of(kind: type[E], name: str, value: object) -> E:
-    """Return the member of an enum that ``value`` is, or whose name or value it is as a text.
+    """Return the enum member that ``value`` is, or that ``value`` names by its name or its value.
 
     Raises PolicyError, which lists the texts, for anything else. ``name`` is the argument's.
     """
