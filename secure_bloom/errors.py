@@ -123,10 +123,7 @@ class Expired(BaseException):
 
 
 class UnfinishedWriteError(SecureBloomError):
-    """A write was begun, but the system let it be neither finished nor undone.
-
-    The text says which content is there now.
-    """
+    """A write began but could be neither finished nor undone. The text says what is there now."""
 
 
 class WorkerLostError(SecureBloomError):
