@@ -95,7 +95,7 @@ def reencrypt(
             Spark's catalog (``"db.customers"``), or the folder of one Delta table, or one table of
             an Iceberg catalog (``"iceberg://CATALOG/NAMESPACE.TABLE"``).
         policy: A KeyPolicy, or the path of one.
-        old_policy: The policy that the files leave.
+        old_policy: The policy under which the files are now.
         where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files. For
             an Iceberg table, a condition on any columns, which partitions and bounds decide.
         since: A datetime or ISO text, for a Delta table also a version, for an Iceberg table the id
@@ -187,7 +187,7 @@ def rotate_keys(
         policy: A KeyPolicy, or the path of one.
         moves: Mapping of old master keys to new ones. By default every file gets the keys of
             ``policy``.
-        old_policy: The policy that the files leave. Not together with ``moves``.
+        old_policy: The policy under which the files are now. Not together with ``moves``.
         verify: Open the keys and the first pages of a new file before it takes its place.
         where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files. For
             an Iceberg table, a condition on any columns, which partitions and bounds decide.

@@ -103,10 +103,7 @@ def in_tasks(rows: DataFrame, work: TaskWork, schema: RowSchema, *, tasks: int) 
 
 
 def in_partitions(rows: DataFrame, column: str, partitions: int) -> DataFrame:
-    """Return the rows in ``partitions`` partitions.
-
-    ``column`` has the number of a row's partition.
-    """
+    """Return the rows in ``partitions`` partitions. ``column`` has each row's partition number."""
     from pyspark.sql import functions as f
 
     keys = f.array(*map(f.lit, shuffle_keys(partitions)))
@@ -132,9 +129,9 @@ def _done(
     work: TaskWork,
     schema: RowSchema,
 ) -> DataFrame:
-    """Return the rows that ``work`` makes, one group of input rows after the other.
+    """Return a DataFrame of the rows that ``work`` makes from the input rows of each task.
 
-    ``column`` of ``tasks`` holds the input of each task, and ``rows_of`` decodes it to rows.
+    ``column`` of ``tasks`` holds the input of a task, and ``rows_of`` decodes it to rows.
     """
     from pyspark.sql.functions import inline, udf
 
