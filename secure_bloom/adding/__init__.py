@@ -9,7 +9,7 @@
 The order of calls for one file::
 
     plan = plan_rewrite(file, keys, request)  # reads values, builds filters, edits the footer
-    replace_tail(file, plan.keep, plan.tail)  # of the room storage
+    replace_tail(file, plan.keep, plan.tail)  # in the package storage
 
 ``docs/design/how-an-add-works.md`` names every module on the way.
 """

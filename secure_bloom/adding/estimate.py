@@ -1,10 +1,11 @@
 """Estimate what an add to a lake of any size costs, from the plans of a sample of its files.
 
     sample       SampledTarget: a random part of the files, the same one in every run
-    estimate     estimated: sizes and CPU time as straight lines over the size of a file, times all
+    estimate     estimated: fits size and CPU time per file by straight lines over the file's size,
+                 and adds them up for all files
 
-What a dry run cannot see, because it writes nothing, are the constants below.  docs/planning.md
-says how they were measured, and how well the model held.
+The constants below are costs that a dry run cannot measure, because it writes nothing.
+docs/planning.md says how they were measured, and how well the model held.
 """
 
 from __future__ import annotations
@@ -186,5 +187,5 @@ class _AmountBySize:
         return files * self.least + size * self.slope
 
     def margin(self, files: int, total: float) -> float:
-        """Return two standard errors of the amount of all files, as a share of it."""
+        """Return two standard errors of the amount of all files, divided by ``total``."""
         return 2 * files * self.spread / total if total > 0 else 0.0

@@ -35,9 +35,10 @@ Replaced = Mapping[tuple[int, int], Extent | None]
 def reclaimed_end(file: InputFile, footer: Footer, replaced: Replaced) -> int:
     """Return the offset where new filters may start if the file is replaced.
 
-    The space of replaced filters right before the footer is used again. So is the space of
-    everything that appends have left: superseded footers, and filters that nothing refers to.
-    If what the footer refers to reaches into the footer itself, the whole file stays.
+    The space of replaced filters right before the footer is used again. The space of everything
+    that earlier appends have left is used again too: superseded footers, and filters that nothing
+    refers to. If an extent in the footer's metadata overlaps the footer itself, the whole file
+    stays.
     """
     limit = footer.tail.offset
     starts = {extent[1]: extent[0] for extent in replaced.values() if extent is not None}
@@ -99,7 +100,10 @@ def footers_to_blank(file: InputFile, footer: Footer) -> list[Extent]:
 
 
 def _walked_back(end: int, starts: Mapping[int, int]) -> int:
-    """Return where the part that stays ends: walk back from ``end``, filter by filter."""
+    """Return the end of the part that stays: go back from ``end`` over adjacent free filters.
+
+    ``starts`` maps the end of each free filter to its start.
+    """
     while end in starts:
         end = starts[end]
     return end
@@ -120,7 +124,7 @@ def reaches_into_footer(footer: Footer) -> bool:
 def _ends(rows: Sequence[int]) -> Iterable[int]:
     """Return the end of each part of all chunks, from the rows of :func:`.read_extents`.
 
-    Part by part, which takes a fraction of the time of chunk by chunk.
+    The ends are computed for one kind of part at a time, which is much faster than chunk by chunk.
     """
     data, places, sizes, index_pages, *named = [
         rows[it::EXTENT_SLOTS] for it in range(EXTENT_SLOTS)

@@ -164,7 +164,7 @@ def _indexes(file: InputFile, chunk: Chunk) -> Iterator[Extent]:
 def _is_dead(file: InputFile, start: int, end: int, keys: FileKeys) -> bool:
     """Return whether the bytes can be removed without losing anything.
 
-    They can if they are zeros, or the end of an earlier file and its mark.
+    They can be removed if they are zeros, or the end of an earlier file and its mark.
     """
     if _all_pieces(file, start, end, _is_zero):
         return True
@@ -187,7 +187,10 @@ def _is_zero(data: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """The end that was cut off a file: ``bytes`` from ``offset`` on, kept in the file ``kept``."""
+    """The bytes that were cut off the end of a file: ``bytes`` is their number, from ``offset`` on.
+
+    They were saved to the file ``kept``.
+    """
 
     offset: int
     bytes: int
@@ -254,7 +257,10 @@ def find_previous_end(file: InputFile) -> int | None:
 
 
 def _marked_offsets(file: InputFile) -> Iterator[int]:
-    """Yield offsets at which an append may have started: of a torn mark first, then backwards."""
+    """Yield offsets at which an append may have started, from the end of the file backwards.
+
+    A torn mark comes first.
+    """
     # First, because a torn mark is at the very end, after all whole ones.
     yield from find_torn_mark(file)
     for offset, _ in find_marks(file, file.size):

@@ -46,8 +46,8 @@ class FilterReport:
 class FileAddReport:
     """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order.
 
-    ``new_path`` is the new file that has its rows now, in a table or below ``output``.
-    ``causes`` are the errors that led to ``error``, from :func:`~secure_bloom.errors.causes`.
+    ``new_path`` is the new file, in a table or below ``output``, that now has the rows of this
+    file. ``causes`` are the errors that led to ``error``, from :func:`~secure_bloom.errors.causes`.
     ``notes`` say what else the run did to the file: bytes that it cut off, hard links that it
     broke.
     """
@@ -114,10 +114,11 @@ class CommittingReport(WritingReport[F], Generic[F]):
 class CostEstimate:
     """The cost of a run on all ``files``, estimated from ``sampled_files`` of them.
 
-    ``bytes_added`` is right within ``margin``, a share of it, for 19 of 20 samples. ``margin`` is
-    0 if all files were planned. ``requests`` counts requests to an object store, if the files are
-    in one. ``driver_memory`` is the memory of a driver on Spark in bytes, ``process_memory`` that
-    of a run on one machine. ``hours`` maps a number of cores to wall-clock hours.
+    ``margin`` is a share of ``bytes_added``: for 19 of 20 samples the true value differs by no more
+    than that. It is 0 if all files were planned. ``requests`` counts requests to an object store,
+    if the files are in one. ``driver_memory`` is the memory of a driver on Spark in bytes,
+    ``process_memory`` the memory of a run on one machine. ``hours`` maps a number of cores to
+    wall-clock hours.
     """
 
     files: int
@@ -154,9 +155,10 @@ class AddReport(CommittingReport[FileAddReport]):
 
     @property
     def totals(self) -> dict[str, Any]:
-        """The numbers of files and filters, and their sizes. ``filter_bytes`` are those of bitsets.
+        """The numbers of files and filters, and their sizes in bytes.
 
-        Filters that were kept or skipped do not count there.
+        ``filter_bytes`` is the size of the bitsets of new filters. Filters that were kept or
+        skipped do not count there.
         """
         filters = [it for file in self.files for it in file.filters]
         built = [it.bytes or 0 for it in filters if it.action in ("added", "replaced")]
@@ -176,7 +178,7 @@ def left_filters_notes(
 ) -> Iterator[str]:
     """Yield one note on the replaced filters whose bytes stay in the files without use.
 
-    An append leaves them, and so does the replacing of some filters of a file.
+    They stay after an append, and after some, but not all, filters of a file were replaced.
     """
     grown = [
         (file.bytes_after or 0) - (file.bytes_before or 0)

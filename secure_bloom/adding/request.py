@@ -32,13 +32,12 @@ _ALL_BELOW = ".*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedFilters:
-    """The columns that get filters.
+    """The columns that get filters, with the options of each.
 
     ``known`` has the columns that a table's log names: a file may lack them. ``names`` maps the
-    table's column names to those of its files, if they differ. ``whole`` has the structures of
-    which all leaves get a filter; None means every structure, as in a policy. ``shared`` has the
-    columns that a policy names for all of its tables: a table that lacks one has nothing to
-    report.
+    table's column names to those of its files, if they differ. ``whole`` has the structures whose
+    leaves all get a filter; None means every structure, as in a policy. ``shared`` has the columns
+    that a policy names for all of its tables: it is no error if one table lacks such a column.
     """
 
     columns: Mapping[str, BloomFilterOptions]
@@ -91,7 +90,7 @@ class FilterGuard:
     policy: KeyPolicy | None = None
 
     def lookalikes(self, leaves: Sequence[Leaf], ordinals: Iterable[int]) -> Mapping[int, str]:
-        """Return leaf ordinal -> the sensitive column that the leaf's name is like."""
+        """Return a mapping from leaf ordinals to the sensitive columns that have similar names."""
         if self.policy is None:
             return {}
         wanted = {leaves[ordinal].path: ordinal for ordinal in ordinals}
@@ -102,7 +101,7 @@ class FilterGuard:
         """Raise PolicyError unless the chunk is under the key that the policy names for it.
 
         A filter of a sensitive column must never be written in clear, or under another key.
-        ``like`` is the sensitive column that this one is like.
+        ``like`` is the sensitive column that has a similar name, if any.
         """
         self._check_readers(chunk)
         if like is not None and self.policy is not None and chunk.cipher is None:
@@ -179,7 +178,7 @@ class FilterRequest:
         """Return the request for one file, or for a table by its address.
 
         It differs from file to file only for a policy with several tables. Raises PolicyError for a
-        file of no table, or of several.
+        file that is in no table of the policy, or in several.
         """
         policy = self.guard.policy
         own = None if policy is None else policy.for_table(path)

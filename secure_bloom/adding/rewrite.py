@@ -86,14 +86,17 @@ class FileRewriter(ABC):
         return False
 
     def check(self, files: Sequence[str]) -> int | None:
-        """Return 0, and check nothing: each column chunk is a step, and all are not known yet."""
+        """Check nothing.
+
+        Return 0, because the number of steps, one for each column chunk, is unknown.
+        """
         del files
         return 0
 
     def in_threads(self, threads: int) -> Self:
-        """Return the same work for this number of threads.
+        """Return the work for this number of threads.
 
-        With one thread, a lock lets only one file at a time be computed.
+        With one thread, a lock makes files wait: only one at a time is decoded and hashed.
         """
         return replace(self, turn=threading.Lock()) if threads == 1 else self
 

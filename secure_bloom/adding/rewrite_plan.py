@@ -203,7 +203,7 @@ def _tasks(
 
 
 def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
-    """Yield the bytes of the chunks that will be read."""
+    """Yield the start and the end of each chunk that will be read."""
     for task in tasks:
         if _is_read(task):
             # An empty chunk has none; whoever reads a wrong one says what is wrong.
@@ -279,7 +279,10 @@ def _replaced(outcomes: list[ChunkOutcome]) -> Replaced:
 def _lay_out(
     outcomes: list[ChunkOutcome], start: int
 ) -> tuple[list[bytes], list[FilterPlace], list[FilterReport]]:
-    """Return the modules in order, the places of new filters from ``start`` on, and the reports."""
+    """Return the bytes of new filters in order, all filter places to record, and the reports.
+
+    New filters are placed one after the other from ``start`` on.
+    """
     parts: list[bytes] = []
     places, reports = [], []
     for outcome in outcomes:
