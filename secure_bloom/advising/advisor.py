@@ -128,10 +128,10 @@ def advise_columns(
 def _sample(
     paths: Sequence[str], access: Access, progress: Progress | None
 ) -> tuple[TableSample, Access]:
-    """Return the sample of a table, and the access by which it is read.
+    """Return the sample of a table, and the keys and policy with which it is read.
 
-    A table in clear for which there is a policy is read as it is: nothing is written, and filters
-    under the policy rule out the same row groups.
+    If the table is in clear although there is a policy, the policy is not applied. Nothing is
+    written, and filters under the policy would rule out the same row groups.
     """
     try:
         return sample_table(paths, access.resolver(), progress=progress), access

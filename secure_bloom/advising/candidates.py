@@ -28,8 +28,8 @@ class Candidate:
     """One column. ``refusal`` says why it never has a filter, or is None.
 
     ``lookup`` is the path by which conditions name it: for the elements of a list, the path of the
-    list.  ``is_locked``: its key is missing.  ``has_fractions``: queries ask for ranges of it, not
-    for equal values, unless a log of queries shows otherwise.
+    list. ``is_locked`` is whether its key is missing. ``has_fractions`` is whether it is assumed
+    that queries ask for ranges of it and not for equal values. A log of queries can show otherwise.
     """
 
     path: tuple[str, ...]

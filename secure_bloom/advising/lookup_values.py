@@ -1,4 +1,4 @@
-"""Choose values to look up: some that rows have, and some in between that no row has."""
+"""Choose values to look up: some that rows have, and others between them that no row has."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ class LookupValues:
 def lookup_values(
     trials: LookupTrials, sample: TableSample, column: Sequence[str], count: int
 ) -> LookupValues:
-    """Return ``count`` values of random rows, and as many that these row groups do not have.
+    """Return ``count`` values of random rows, and as many values that these row groups lack.
 
-    An absent value lies between two values of a row group. There may be fewer, or none, and another
-    row group may have the value.
+    An absent value lies between two values of a row group. Another row group of the table may have
+    it. There may be fewer absent values than ``count``, or none.
     """
     chance = random.Random(".".join(column))  # noqa: S311 - the same values in every run
     counter = _DistinctCounter()
@@ -111,10 +111,10 @@ def _origins(sample: TableSample, chance: random.Random) -> list[tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The values of rows: ``entries``, and the number of each row's entry.
+    """The values of rows: ``rows`` has, for each row, the index of its value in ``entries``.
 
-    Entries of a dictionary are not repeated, and without a dictionary the numbers are a range: a
-    file of 4 KB may have gigabytes of rows.
+    For a column with a dictionary, ``entries`` is the dictionary. Without one, ``rows`` is a range.
+    So this takes little memory: a file of 4 KB may have gigabytes of rows.
     """
 
     entries: pa.Array = field(repr=False)
@@ -161,7 +161,7 @@ def _plain(found: pa.Array) -> pa.Array:
 
 
 def _can_be_looked_up(entries: pa.Array) -> NDArray[np.bool_]:
-    """Return which values are finite and short: a file of 13 KB may hold one of 400 MiB."""
+    """Return which values are finite and short. A file of 13 KB may hold a value of 400 MiB."""
     # Each value that is drawn is copied, and dozens are.
     found = np.ones(len(entries), np.bool_)
     if pa.types.is_floating(entries.type):
@@ -174,7 +174,10 @@ def _can_be_looked_up(entries: pa.Array) -> NDArray[np.bool_]:
 
 
 def _absent(ascending: pa.Array, row: pa.Scalar, chance: random.Random) -> pa.Scalar | None:
-    """Return a value near ``row``, between the least and the greatest, that no row has, or None."""
+    """Return a value near ``row`` that no row has, or None if none was found.
+
+    It lies between the smallest and the largest value.
+    """
     if len(ascending) < 2:
         return None
     place = pc.index(ascending, row).as_py()
@@ -201,7 +204,7 @@ def _numbers(ascending: pa.Array, place: int, chance: random.Random) -> Iterator
 
 
 def _number(scalar: pa.Scalar) -> int | float:
-    """Return a number that compares as the value does. A decimal becomes its unscaled integer."""
+    """Return a number with the same order as the value. A decimal becomes its unscaled integer."""
     if pa.types.is_floating(scalar.type):
         return float(scalar.as_py())
     if pa.types.is_decimal(scalar.type):
@@ -268,7 +271,7 @@ def _fits(text: str | bytes, type_: pa.DataType) -> bool:
 
 
 def _changed(text: str | bytes, chance: random.Random, *, longer: bool) -> str | bytes:
-    """Return a text that looks alike: one character is replaced by another of its kind."""
+    """Return a similar text: one character is replaced by another of its kind, or one is added."""
     if isinstance(text, bytes):
         if not text or longer:
             return text + bytes([chance.randrange(256)])

@@ -154,7 +154,10 @@ def _filters(tree: Any) -> Iterator[Any]:
 
 
 def _uses(root: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield each comparison of a column with values below ``root``, in time linear in its nodes."""
+    """Yield each comparison of a column with values below ``root``, as the column and the kind.
+
+    The time is linear in the number of nodes.
+    """
     from sqlglot import exp
 
     equal = (exp.EQ, exp.NullSafeEQ, exp.In)
@@ -189,7 +192,10 @@ def _negations(root: Any) -> Iterator[tuple[Any, bool]]:
 
 
 def _asking(nodes: Iterable[Any]) -> frozenset[int]:
-    """Return the ids of the nodes that are or contain a column or a query. Parents come first."""
+    """Return the ids of the nodes that are, or contain, a column or a query.
+
+    ``nodes`` has each parent before its children.
+    """
     from sqlglot import exp
 
     found = set[int]()
@@ -200,9 +206,9 @@ def _asking(nodes: Iterable[Any]) -> frozenset[int]:
 
 
 def _sides(node: Any, asking: frozenset[int]) -> Iterator[Any]:
-    """Yield the columns that a comparison compares, and None for each side that no filter answers.
+    """Yield each side of a comparison: a column, or None for an expression that no filter answers.
 
-    No filter answers functions of a column, or queries.
+    Such an expression is a function of a column, or a query. Constants are left out.
     """
     from sqlglot import exp
 

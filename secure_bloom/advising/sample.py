@@ -54,9 +54,9 @@ class FileFacts:
 class TableSample:
     """A table, and the part of it that is tried: ``row_groups`` of some files.
 
-    ``is_cut``: only a part of some file is tried.  ``bytes_footers`` is what a read reads of the
-    footers of all files.  ``rows`` is the number of rows in files, ``deleted_rows`` the number of
-    rows that a table's log deletes.
+    ``is_cut`` is whether only a part of some file is tried. ``bytes_footers`` is the number of
+    bytes that one lookup reads from the footers of all files. ``rows`` is the number of rows in
+    files, ``deleted_rows`` the number of rows that a table's log deletes.
     """
 
     tables: TableListing = field(repr=False)

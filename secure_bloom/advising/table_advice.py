@@ -121,7 +121,7 @@ class ColumnAdvice:
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the column as it is in the document."""
+        """Return the column's record for the JSON document."""
         trial, kinds = self.trial, self.kinds
         return {
             "column": self.column,
@@ -173,7 +173,7 @@ def _both(kinds: Mapping[str, LookupComparison | None], number: Any) -> dict[str
 
 
 def _skipped(cost: LookupCost) -> dict[str, float]:
-    """Return, for the table as it is, how many row groups each step rules out."""
+    """Return how many row groups each step rules out. A step that rules out none is left out."""
     return {str(step): round(count, 2) for step, count in cost.skipped.items() if count}
 
 

@@ -213,7 +213,10 @@ class Trier:
         )
 
     def _tried(self, trials: LookupTrials, path: tuple[str, ...], lookup: SampledValue) -> _Tried:
-        """Return what one lookup reads: exactly for its own row group, scaled up for all others."""
+        """Return what one lookup of the whole table would read.
+
+        The cost of the value's own row group is exact, and the cost of all others is scaled up.
+        """
         sample = self._sample
         if not sample.is_cut:
             reports = trials.explain(path, lookup.value, sample.row_groups)
@@ -251,7 +254,11 @@ class Trier:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tried:
-    """What one lookup in the sample reads. :func:`_numbers` explains ``numbers``, scaled up."""
+    """What one lookup reads: ``numbers`` are those of :func:`_numbers`, for the whole table.
+
+    ``footers`` are bytes of footers, ``rows`` the rows found, ``read`` all bytes read in the
+    sample.
+    """
 
     footers: int
     numbers: NDArray[np.float64]
@@ -286,11 +293,10 @@ def _without(row_groups: RowGroups, lookup: SampledValue) -> RowGroups:
 def _is_enough(
     without: Sequence[_Tried], with_: Sequence[_Tried], in_vain: int, least: int
 ) -> bool:
-    """Return whether more lookups would hardly change the means, or take too long.
+    """Return whether more lookups would hardly change the means, or would take too long.
 
     At least ``least`` lookups are made, unless they take too long. ``in_vain`` is the number of
-    bytes that were read for lookups of a value that was meant to be absent and turned out to be
-    present.
+    bytes read for values that were meant to be absent, but were found in the table.
     """
     if in_vain + sum(it.read for it in (*without, *with_)) > _MOST_READ:
         return len(with_) >= _LEAST_AT_ALL

@@ -101,9 +101,9 @@ def _sorted(case: ColumnCase) -> str | None:
 
 
 def _dictionary_suffices(case: ColumnCase) -> str | None:
-    """Return a reason if dictionaries already rule out the values that no row has.
+    """Return a reason against a filter if dictionaries already rule out absent values, or None.
 
-    A filter, which is smaller, would save only a part of their bytes.
+    A filter is smaller than a dictionary, but would save only a part of the dictionary's bytes.
     """
     present, absent = case.trial.present, case.trial.absent
     if absent is None or absent.share >= _HALF or (present is not None and _is_worth(present)):
@@ -196,7 +196,7 @@ def _rules_out_most(case: ColumnCase, step: Step) -> bool:
 
 
 def _gain(case: ColumnCase) -> str:
-    """Return a text with the savings of lookups of present values, and of absent ones."""
+    """Return a text with the bytes that lookups of present and of absent values save."""
     parts = [
         f"{name} lookups read {100 * it.share:.0f} % less"
         if _is_worth(it)
