@@ -15,7 +15,7 @@ a hint, never tracebacks.  A verb is one function::
 
     @click.command("probe")
     def probe_command(paths: tuple[str, ...], ...) -> int:
-        report = probe(paths, column, values, ...)  # a door of `api`
+        report = probe(paths, column, values, ...)  # a function of `api`
         return print_and_exit_code(report, print_probe_report, as_json=..., verbose=...)
 """
 
@@ -73,7 +73,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _supervised(arguments: list[str]) -> int | _Failure:
-    """Run the verb. With ``--timeout`` it runs in another process, which is killed in time."""
+    """Run the verb.
+
+    With ``--timeout`` it runs in another process, which is killed after the limit.
+    """
     seconds = requested_limit(arguments)
     if seconds is None:
         return _run(arguments)

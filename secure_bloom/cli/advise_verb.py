@@ -196,9 +196,9 @@ def advise_command(
 ) -> int:
     """Say which columns of PATH gain by a Bloom filter, what it costs, and why others do not.
 
-    Nothing is written to the table.  Filters of a part of it are built in memory, and values are
-    looked up without and with them, of values that rows have and of values that none has.  Ends
-    with lines for a policy.  A value of a query is never shown or kept.
+    Nothing is written to the table.  Filters for a part of it are built in memory.  Values that
+    rows have, and values that no row has, are looked up without and with these filters.  The output
+    ends with lines for a policy.  A value of a query is never shown or kept.
 
     \b
     secure-bloom advise out/

@@ -74,9 +74,10 @@ def write_report(
 
 
 def write_text(text: str, output: Path | None, *, for_people: bool = False) -> None:
-    """Write a report to a file, or to stdout: there a text ``for_people`` is left out with ``-q``.
+    """Write a report to a file, or to stdout.
 
-    Raises PolicyError if that is not possible.
+    A text ``for_people`` is not written to stdout with ``-q``. Raises PolicyError if the report
+    cannot be written.
     """
     if output is not None:
         write_report_file(output, text + "\n", "the report")
@@ -236,7 +237,7 @@ def audit_command(
 
 
 def _with_keyring(report: AuditReport, keyring: Path | None) -> AuditReport:
-    """Return the report with ``--keyring`` in the commands of its fixes, as this audit has it."""
+    """Return the report with this audit's ``--keyring`` added to the commands in its fixes."""
     if keyring is None:
         return report
     option = f" --keyring {shell_word(str(keyring))}`"

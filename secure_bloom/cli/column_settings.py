@@ -63,7 +63,7 @@ def parse_settings(
 
 
 def _with_examples(name: str, settings: Mapping[str, Setting], chosen: Iterable[str]) -> str:
-    """Return a column and its settings as they are written, with values as an example."""
+    """Return an example of a column with its settings, written as for ``--column``."""
     return "".join([name, *(f":{key}={settings[key].example}" for key in chosen)])
 
 

@@ -84,7 +84,10 @@ def _document(report: FilesReport) -> dict[str, Any]:
 
 
 def report_lost(report: FilesReport, lost: str) -> ReportLostError:
-    """Return the error that says what of a run is done, and what of its report is lost."""
+    """Return the error for a lost report. It says how many files of the run are done.
+
+    ``lost`` says which part of the report is lost.
+    """
     failed = sum(1 for _ in report.failed)
     rest = "none is done" if failed == len(report.to_dict()["files"]) else "the others are done"
     outcome = f"{counted(failed, 'file')} failed, and {rest}" if failed else "all is done"

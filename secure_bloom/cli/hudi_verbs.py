@@ -136,7 +136,7 @@ def add_command(
 ) -> int:
     """Add record key filters and key ranges to base files, from their key column.
 
-    The filter is in the footer, so it is as secret as that: notes say who can read it. For an
+    The filter is in the footer, so it is as secret as the footer: notes say who can read it. For an
     encrypted column, a footer in clear is refused. So are files of a live
     Hudi table, because its log records their sizes.
 

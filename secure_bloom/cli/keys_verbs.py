@@ -236,7 +236,7 @@ def used_command(
 
 
 def _complain_of_misspelt(report: KeyUseReport) -> bool:
-    """Print an error for each unknown name that is like a known one.
+    """Print an error for each unknown name that is similar to a known one.
 
     Return whether there is one.
     """

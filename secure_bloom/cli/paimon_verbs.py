@@ -113,10 +113,10 @@ def build_command(
     """Build the index of each Parquet file at PATH, with a Bloom filter of each column.
 
     Without items=N a filter is sized for the distinct values it gets, and without fpp=F for 10 % of
-    false positives, as in Paimon.  Other entries of an index that is there already stay.
+    false positives, as in Paimon.  Other entries of an existing index are kept.
 
     A table, given alone, is its folder or paimon://WAREHOUSE/DATABASE.TABLE.  Its live files get
-    indexes, and a snapshot lists them, so that Paimon asks them.  Beside other files the index is
+    indexes, and a snapshot lists them, so that Paimon uses them.  Beside other files the index is
     FILE.index.
 
     \b
@@ -167,7 +167,7 @@ def probe_command(
     secure-bloom paimon probe bucket-0/ bucket-1/ "day = 2024-03-01" --type day=DATE
     secure-bloom paimon probe paimon:///data/lake/default.orders "id = 5"
 
-    Of a table, given alone, the live files are asked by the indexes that its manifests list.
+    For a table, given alone, the indexes that its manifests list are asked about its live files.
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """

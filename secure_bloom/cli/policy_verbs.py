@@ -106,7 +106,10 @@ def init_command(
 
 
 def _columns_of_given(path: str, keyring: Path | None) -> list[tuple[str, str]]:
-    """Return the columns of a table. An error for a path that is a schema names the option."""
+    """Return the columns of the table at ``path``.
+
+    If ``path`` is a schema by mistake, the error names the option for schemas.
+    """
     try:
         return _columns_of_table(path, keyring)
     except MissingPathError as exc:
@@ -152,9 +155,9 @@ def check_command(
 ) -> int:
     """Show everything that is wrong with a policy, and what of it Spark cannot write.
 
-    With --table also columns that are not there, and parents of nested columns, with the leaves
-    to name.  A policy with several tables is checked table by table: PATH may be the folder above
-    them.  No KMS is asked, unless the table's footers are encrypted: that is `keys check`.
+    With --table, also show columns that the table lacks, and parents of nested columns with the
+    leaves to name instead.  A policy with several tables is checked table by table: PATH may be the
+    folder above them.  No KMS is asked, unless the table's footers are encrypted: that is `keys check`.
 
     \b
     secure-bloom policy check policy.toml --table out/

@@ -138,7 +138,7 @@ _SHOWN_PLACES = 5
 def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
     """Print one line for each value, those that may be there first, then where they may be.
 
-    Of several values the places are printed with ``verbose`` only.
+    If there are several values, the places are printed only with ``verbose``.
     """
     counts: dict[object, Counter[Verdict]] = {value: Counter() for value in report.values}
     places: dict[object, list[str]] = {}

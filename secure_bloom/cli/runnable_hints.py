@@ -27,7 +27,7 @@ _BOTH_FORMS = re.compile(r"\w+=(?:True|\{[^}]*\}) \((--[^)]+)\)")
 
 
 def with_option_names(text: str, verbs: click.Command, arguments: Sequence[str]) -> str:
-    """Return a message or hint in which parameters of the library are options of the verb."""
+    """Return a message or hint in which each parameter of the library is replaced by its option."""
     options = _options(verbs, arguments)
 
     def named(found: re.Match[str]) -> str:
@@ -39,7 +39,7 @@ def with_option_names(text: str, verbs: click.Command, arguments: Sequence[str])
 
 
 def _options(command: click.Command, arguments: Sequence[str]) -> dict[str, str]:
-    """Return the options of the verb that is run, by their names as parameters."""
+    """Return a mapping from parameter names to options, for the verb that is run."""
     for word in arguments:
         if isinstance(command, click.Group):
             command = command.get_command(click.Context(command), word) or command
@@ -58,7 +58,10 @@ def with_runnable_hints(
     policy_path: Path | None,
     keyring: Path | None,
 ) -> AddReport:
-    """Return the report, with these arguments in hints that name ``reencrypt`` or ``rotate``."""
+    """Return the report with complete commands in hints that name ``reencrypt`` or ``rotate``.
+
+    The commands get these paths, policy and keyring.
+    """
     if policy is None or policy_path is None:
         return report
     named = [*paths, "--policy", str(policy_path)]

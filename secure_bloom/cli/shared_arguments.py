@@ -61,7 +61,7 @@ def keyring_option(text: str) -> Callable[[F], F]:
 def with_common_options(function: F) -> F:
     """Add ``--json``, ``--keyring``, ``-v``, ``-q`` and ``--color``, which every verb has.
 
-    Every verb also has ``--storage-option``: the objects that its arguments name are accessed so.
+    Every verb also gets ``--storage-option``, the settings with which it opens objects of a store.
     """
     return _KEYRING(_with_other_options(function))
 
@@ -107,7 +107,10 @@ def _with_storage(function: F) -> F:
 
 
 def _storage_option(text: str) -> tuple[str, str]:
-    """Return the name and the value. No error quotes what may be a secret."""
+    """Return the name and the value of a setting.
+
+    No error quotes the text, which may be a secret.
+    """
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise PolicyError(
@@ -195,7 +198,10 @@ class TablesAccess:
 
 
 def _by_table(option: str, texts: Iterable[str], default: str | None) -> dict[str, Path]:
-    """Return the file of each table. That of all others has the name ``*``."""
+    """Return the file of each table, by name.
+
+    ``*`` is the file for all tables without their own.
+    """
     found: dict[str, Path] = {}
     for text in texts:
         # A path may have this sign too.

@@ -110,17 +110,14 @@ class WrittenFile(Protocol):
 
 
 def shown_paths(files: Iterable[WrittenFile]) -> dict[str, str]:
-    """Return, by the path of each file, the path of the file that the rest of its report is about.
-
-    It is the new file, if there is one.
-    """
+    """Return, for the path of each file, the path to show: the new file's if there is one."""
     return {file.path: file.new_path or file.path for file in files}
 
 
 def print_files(headers: Sequence[str], rows: Sequence[Sequence[object]], *, verbose: bool) -> None:
-    """Print a table with a row for each file. Of many files only the first, unless ``verbose``.
+    """Print a table with a row for each file. Of many files only the first are shown.
 
-    With ``--summary``, or without files, print none.
+    ``verbose`` shows all. With ``--summary``, or without files, nothing is printed.
     """
     if wants_summary() or not rows:
         return
@@ -204,7 +201,7 @@ def _extra_column(char: str) -> int:
 def short_names(paths: Sequence[str]) -> dict[str, str]:
     """Return short names for a terminal: without the folder that all share, and cut in the middle.
 
-    Names that a cut would make equal stay whole.
+    Names stay whole if cutting would make them equal.
     """
     if not sys.stdout.isatty():
         return {path: path for path in paths}

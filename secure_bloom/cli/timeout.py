@@ -14,7 +14,7 @@ _OPTION = "--timeout"
 
 
 def with_timeout(function: Callable[..., int]) -> Callable[..., int]:
-    """Add ``--timeout`` to a verb, which then ends by TimeLimitError."""
+    """Add ``--timeout`` to a verb. After that time the verb ends by TimeLimitError."""
 
     @functools.wraps(function)
     def call(*args: Any, timeout: float | None, **options: Any) -> int:

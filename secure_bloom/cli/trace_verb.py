@@ -107,7 +107,7 @@ def print_trace_report(report: TraceReport, *, verbose: bool) -> None:
 
 
 def _notes(column: ColumnWords) -> Iterator[str]:
-    """Yield what was not searched for of a column, and how it was searched for."""
+    """Yield notes on a column: what was not searched for, and in which way values were found."""
     if column.not_searched is not None:
         yield f"no value was searched for: {column.not_searched}"
     elif column.left_out:

@@ -37,7 +37,10 @@ def is_quiet() -> bool:
 
 
 def settle_quiet(arguments: Iterable[str]) -> None:
-    """Look for ``-q`` in the arguments of the program: a verb that failed has no context."""
+    """Look for ``-q`` in the arguments of the program.
+
+    After an error there may be no context of click that has the option.
+    """
     options = takewhile(lambda it: it != "--", arguments)
     _quiet.set(any(it == "--quiet" or _BUNDLE.fullmatch(it) is not None for it in options))
 
@@ -136,7 +139,7 @@ def print_note(note: str | None, *, err: bool = False) -> None:
 
 
 def print_notes(notes: Iterable[str], *, verbose: bool) -> None:
-    """Print notes beside the results. Of many only the first, unless ``verbose``."""
+    """Print notes beside the results: the first few, or all with ``verbose``."""
     every = list(notes)
     shown = every if verbose else every[:SHOWN_NOTES]
     for note in shown:
