@@ -1,7 +1,7 @@
-"""The doors of the package: one public function for each verb.
+"""The public functions of the package, one for each verb.
 
-A door has the signature and the documentation of its function, and decides whether a request works
-on files or on the table that a path means.  The command line and the Spark step call the doors.
+Each function decides whether a request works on files or on the table that a path means.  The
+command line and the jobs on Spark call these functions.
 
     add         add_bloom_filters         files, or a Delta or Iceberg table
     rekey       reencrypt, rotate_keys    files, or a Delta table
@@ -13,9 +13,9 @@ on files or on the table that a path means.  The command line and the Spark step
     audit       audit                     files, or any table
     advise      advise                    files, or any table
 
-A door that reads asks ``lakes.list_tables`` for the files, and the room of its verb for the work.
-A door that writes chooses the target, and gives it to the loop of ``runs`` with the work of its
-verb::
+A function that reads gets the files from ``lakes.list_tables``, and calls the package of its verb
+for the work.  A function that writes chooses the target, and passes it to the loop of ``runs`` with
+the work of its verb::
 
     run(open_work, target, LocalRunner(jobs=jobs), progress)
         files         lakes.plain_files.FilesTarget

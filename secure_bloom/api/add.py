@@ -257,7 +257,7 @@ def _estimate(
     sizes: Mapping[str, int] | None = None,
     in_place: bool = False,
 ) -> CostEstimate | None:
-    """Return what a run costs, by the reports of its dry run. None for a run that has written."""
+    """Return what a run costs, computed from its dry run, or None for a run that has written."""
     if not isinstance(target, SampledTarget):
         return None
     return estimated(target, done.reports, done.cpu_seconds, sizes=sizes, in_place=in_place)

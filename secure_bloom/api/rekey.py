@@ -64,8 +64,8 @@ def reencrypt(
         policy: A KeyPolicy, or the path of one.
         keys: A keyring or KMS client that opens the old files. It also wraps the new keys if the
             policy has no KMS.
-        old_policy: The policy that the files leave.  No KMS is asked for a key that neither policy
-            names.
+        old_policy: The policy under which the files are now.  No KMS is asked for a key that
+            neither policy names.
         output: Folder for the new files. By default files are replaced.
         new_data_keys: Also change files that are already as the policy says.
         allow_missing_columns: Take columns of the policy that no file has for those of other
@@ -150,8 +150,8 @@ def decrypt(
 
     The live files of a Delta table, given alone, are written to a folder without a log. Partition
     values become names of folders.  A table of an Iceberg catalog, given alone and without
-    ``output``, gets new files in clear and a commit.  A file that is in clear already stays in it,
-    unchecked.
+    ``output``, gets new files in clear and a commit.  A file that
+    is already in clear stays in clear, and is not checked.
 
     Args:
         paths: Files, folders or globs, or one Delta or Iceberg table.
@@ -256,7 +256,7 @@ def rotate_keys(
         moves: Mapping of old master keys to new ones. Other keys stay. By default every file gets
             the master keys that ``policy`` names.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
-        old_policy: The policy that the files leave. Not together with ``moves``.
+        old_policy: The policy under which the files are now. Not together with ``moves``.
         dry_run: Write nothing, but report what a run would do.
         verify: Unwrap the keys of a new local file by its KMS, and read the first page of every
             column, before the file takes its place.

@@ -34,10 +34,10 @@ def open_reencryption(
     *,
     allow_missing_columns: bool = False,
 ) -> tuple[TableTarget, KeyPolicy]:
-    """Return the run that brings a table under a policy.
+    """Return the run that brings a table under a policy, and the policy for its files.
 
-    With ``allow_missing_columns``, columns of the policy that the table lacks are those of other
-    tables.
+    With ``allow_missing_columns``, a column of the policy that the table lacks is no error: it is
+    taken for a column of another table.
     """
     wanted = _loaded(policy).for_table(place)
     table = form.open_to_write(place, choice)
@@ -68,7 +68,7 @@ def open_rotation(
     moves: Mapping[str, str],
     choice: TableChoice,
 ) -> tuple[TableTarget, KeyPolicy]:
-    """Return the run that rotates the keys of a table."""
+    """Return the run that rotates the keys of a table, and the policy for its files."""
     wanted = _loaded(policy).for_table(place)
     is_hidden = has_key(wanted)
     if moves:
@@ -97,12 +97,18 @@ def _loaded(policy: GivenPolicy) -> KeyPolicy:
 
 
 def _required(policy: KeyPolicy) -> list[str]:
-    """Return the columns whose rules are in this table's own section, not above all sections."""
+    """Return the columns that this table must have: those whose rules are in its own section.
+
+    Rules above all sections are for columns of several tables.
+    """
     return [path for path in policy.columns if path not in policy.shared]
 
 
 def has_key(policy: KeyPolicy) -> IsSecret:
-    """Return whether a column gets a key, by its path in a schema and by the one in files."""
+    """Return a function that says whether a column has a key under the policy.
+
+    Its arguments are the column's path in a schema, and the path by the table's present names.
+    """
 
     def found(path: Path, shown: Path) -> bool:
         keys = map(policy.key_in_any_spelling, (path, shown))

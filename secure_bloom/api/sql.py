@@ -59,7 +59,7 @@ def sql(asked: SqlRequest) -> pa.Table:
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.  A mapping has one for each table by its name in
             the query, and for all others by ``*``: ``{"c": "customers.toml", "*": "policy.toml"}``.
-            So may ``keys``.
+            ``keys`` may be such a mapping too.
         missing_keys: What becomes of a column whose key is missing: ``"error"`` if it is read,
             ``"null"`` in every row, or ``"drop"`` to leave it out; by default what an open table
             was opened with, else ``"error"``.  A query that computes with a column that is null for
@@ -117,10 +117,10 @@ OTHERS: Final = "*"
 
 
 def _by_table(argument: str, given: object, tables: Collection[str]) -> dict[str, Any]:
-    """Return the argument for each table of a query: one for all of them, or one for each name.
+    """Return the argument of each table of a query. It was given for all tables, or for each name.
 
-    A name of another table is left out, as one mapping may serve many queries.  Raises PolicyError
-    for it if a table of the query has no entry of its own: the name may be misspelt.
+    A name of another table is left out, because one mapping may serve many queries. Raises
+    PolicyError for it if a table of the query has no entry of its own: the name may be misspelt.
     """
     if not isinstance(given, Mapping):
         return dict.fromkeys(tables, given)
@@ -137,7 +137,10 @@ def _by_table(argument: str, given: object, tables: Collection[str]) -> dict[str
 
 @contextmanager
 def _own_policies(query: OpenQuery, asked: SqlRequest) -> Iterator[None]:
-    """Name the argument for policies of tables in an error of a query of several tables."""
+    """Add the argument for several policies to the hint of an error in the block.
+
+    This is done if the query has several tables, but only one policy was given.
+    """
     try:
         yield
     except SecureBloomError as error:
@@ -156,7 +159,7 @@ _OWN_POLICY: Final = (
 
 @contextmanager
 def _named_alike(name: str, given: Mapping[str, object]) -> Iterator[None]:
-    """Add a hint to the error of a missing path: the query uses it as the name of a table."""
+    """Add a hint to the error of a missing path that the query uses as the name of a table."""
     try:
         yield
     except MissingPathError as error:

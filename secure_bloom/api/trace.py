@@ -52,10 +52,11 @@ def trace(
         files: Files and folders, local or in a store. Everything below a folder is searched.
         values_of: Columns, each written ``TABLE:COLUMN``.
         parts: Parts of values that count as values: ``"local"`` and ``"domain"`` of e-mails.
-        as_written: Search for values as the column has them, and encoded or backwards: few words of
-            files are asked of the filters in the tables, and only the row groups that may have one
-            are read. Other capitals, marks and notations, parts and digests are found only of the
-            values that this finds. With many words, or parts, all values are read.
+        as_written: Search for values as the column has them, and encoded or backwards. If the files
+            have few words, these are looked up in the filters of the tables, and only the row
+            groups that may have one are read. Other capitals, marks and notations, parts and
+            digests are found only for values that are found in this way. If the files have many
+            words, or with ``parts``, all values are read.
         keys: A keyring or KMS client for the tables, and for encrypted Parquet files among
             ``files``; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
