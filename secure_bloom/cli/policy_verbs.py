@@ -157,7 +157,8 @@ def check_command(
 
     With --table, also show columns that the table lacks, and parents of nested columns with the
     leaves to name instead.  A policy with several tables is checked table by table: PATH may be the
-    folder above them.  No KMS is asked, unless the table's footers are encrypted: that is `keys check`.
+    folder above them.  No KMS is asked, unless the table's footers are encrypted: that is
+    `keys check`.
 
     \b
     secure-bloom policy check policy.toml --table out/
