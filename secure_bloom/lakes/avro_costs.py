@@ -4,8 +4,8 @@
     cost.most(records, size)              an upper bound for records of ``size`` encoded bytes
     cost.of_lists(record)                 the lists of a decoded record, in addition to cost.fixed
 
-One encoded byte can become a Python dictionary. The schema determines what a record takes without
-its lists. The items of lists are counted.
+One encoded byte can become a Python dictionary. The schema alone determines the memory of a record
+without its lists. The items of lists are counted in each decoded record.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class AvroCost:
         return _cost(schema, {}, _DEEPEST)
 
     def most(self, records: int, size: int) -> int:
-        """Return an upper bound of what ``records`` records of ``size`` bytes together take."""
+        """Return an upper bound of the memory for ``records`` records with ``size`` encoded bytes.
+
+        ``size`` is the size of all of them together.
+        """
         return records * self.fixed + self.each * size
 
     def of_lists(self, value: Any) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class IcebergTables(TableFormat):
-    """Tables that a path names, because the catalog knows which metadata file counts.
+    """Tables that a path names, because the catalog knows which metadata file is the current one.
 
     A run commits new files by a snapshot of the catalog.
     """

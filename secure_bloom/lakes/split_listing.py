@@ -46,7 +46,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A file that was found: data, or a summary file. ``key`` is equal for equal files.
+    """A file that was found: data, or a summary file.
+
+    ``key`` is the same for all paths of one file.
 
     ``size`` is the size in bytes of a data file.
     """

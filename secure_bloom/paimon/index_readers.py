@@ -47,7 +47,7 @@ PLACE = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueList:
-    """``count`` distinct values of a column of ``rows`` rows.
+    """The list of distinct values in a bitmap index: ``count`` values of a column of ``rows`` rows.
 
     ``null_place`` is the place of the bitmap of nulls, or None if every row has a value.
     """

@@ -104,7 +104,7 @@ def json_size(text: bytes) -> int:
 
 
 class MemoryShare:
-    """At most ``most`` bytes of memory that a user keeps.
+    """A limit for memory that holders keep: all of them together may keep ``most`` bytes.
 
     Each part counts as long as it is kept.
     """
@@ -186,7 +186,10 @@ class _Reservations:
         self._taken = self._waiting = 0
 
     def take(self, size: int) -> None:
-        """Wait until ``size`` bytes are free, or nothing is reserved: one piece always runs."""
+        """Wait until ``size`` bytes are free, or until nothing else is reserved.
+
+        So one piece can always be decoded.
+        """
         with self._lock:
             # A piece larger than all of the budget goes on alone, or it would wait for ever.
             while self._taken and self._taken + size > memory_budget():

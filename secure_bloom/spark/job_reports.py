@@ -275,7 +275,7 @@ def _spark_errors() -> tuple[type[Exception], ...]:
 
 
 def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> Reported:
-    """Return the rows of a large job, computed once, and count them on the way."""
+    """Return the report of a large job, whose rows are computed once and counted on the way."""
     if path is not None:
         try:
             return _counted(rows, lambda counted: _stored(counted, schema, path), files)

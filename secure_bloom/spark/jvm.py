@@ -115,7 +115,10 @@ def _require_recent(command: str, oldest: int) -> None:
 
 
 def _release(command: str) -> str:
-    """Return the text of a Java's file `release`, which needs no process, or ""."""
+    """Return the text of the file `release` of a Java, or "" without one.
+
+    Reading it is faster than starting the Java.
+    """
     try:
         return Path(command).resolve().parents[1].joinpath("release").read_text()
     except OSError:

@@ -93,7 +93,7 @@ class TableSchema:
     def showing(self, hidden: HiddenColumns) -> TableSchema:
         """Return the schema of a read that leaves hidden columns out, or shows them as null.
 
-        The metadata of a column with hidden members names these, as they do in Arrow's schema.
+        If a column has hidden members, its metadata lists their names, as Arrow's schema does.
         """
         found = [_shown(column, hidden) for column in self.spark]
         shown = st.StructType([column for column in found if column is not None])

@@ -1,12 +1,12 @@
 """Read the actions of a Delta checkpoint: classic, in parts, or of version 2 with sidecar files.
 
-pyarrow reads checkpoints in Parquet, and is loaded with the first of them.  Statistics are turned
-into the text that commits have.
+pyarrow reads checkpoints in Parquet, and is loaded with the first of them.
 
-With ``delta.checkpoint.writeStatsAsJson`` false, a checkpoint has ``stats_parsed`` alone.  A commit
-that names the file again needs the text, because without it a file with deleted rows could not be
-read.  A bound that has no exact form in JSON is left out: a missing bound is better than a wrong
-one.
+If the table property ``delta.checkpoint.writeStatsAsJson`` is false, a checkpoint has the
+statistics of a file only as columns, ``stats_parsed``. They are turned into the text that commits
+have: a commit that adds the file again needs the text, because without it a file with deleted rows
+could not be read. A bound that has no exact form in JSON is left out: a missing bound is better
+than a wrong one.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _columns(schema: pa.Schema) -> list[str]:
 
 
 def _set(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return an action as JSON has it: without fields that are null, also inside other fields."""
+    """Return an action as a JSON commit has it: without null fields at any depth."""
     found = {
         name: _set(value) if isinstance(value, dict) and name not in _MAPS else value
         for name, value in fields.items()

@@ -70,9 +70,10 @@ def actions_in(path: str) -> Iterator[Action]:
 
 
 def metadata_in_log(table: str) -> Iterator[TableMetadata]:
-    """Yield the table's metadata of all versions that its log still has, equal ones once.
+    """Yield the table's metadata in all versions that its log still has.
 
-    Files of the log that cannot be read are left out: reading the table reports them.
+    Equal metadata are yielded once. Files of the log that cannot be read are left out: reading the
+    table reports them.
     """
     seen: set[str] = set()
     for path in log_paths(table):

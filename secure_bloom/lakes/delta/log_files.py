@@ -80,7 +80,7 @@ def sort_names(names: Iterable[str]) -> LogFiles:
 def _complete(parts: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
     """Return the names of one complete checkpoint among these parts.
 
-    Several writers may have made one.
+    Several writers may each have written a complete checkpoint of the version.
     """
     by_count: dict[int, dict[int, str]] = defaultdict(dict)
     for part, of, name in parts:

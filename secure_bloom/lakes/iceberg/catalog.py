@@ -220,8 +220,8 @@ def _of_server(server: str, name: str, ask: Callable[[], T]) -> T:
 def store_grant(table: Any, path: str) -> StoreGrant | None:
     """Return the right, given by the catalog, to open a table's files. Keep it while they are open.
 
-    Return None if the files are not in S3, or if the catalog gives no right, so that the
-    environment decides.  Raises UnsupportedFeatureError for an unknown way to access S3.
+    Return None if the files are not in S3, or if the catalog gives no right. Then the environment
+    decides how they are opened. Raises UnsupportedFeatureError for an unknown way to access S3.
     """
     places = {
         table.metadata.location,

@@ -26,7 +26,7 @@ class TablePlaces:
     like: str = ""
 
     def of(self, table: Any) -> None:
-        """Take the places of a table that was loaded."""
+        """Store the folders and the metadata file of a loaded table."""
         given = (table.metadata.properties.get(name) for name in PLACES)
         places = [table.metadata.location, *filter(None, given)]
         # The outermost one first: what lies in it was made by the table's writers.
