@@ -37,7 +37,7 @@ class WantedFilters:
     ``known`` has the columns that a table's log names: a file may lack them. ``names`` maps the
     table's column names to those of its files, if they differ. ``whole`` has the structures whose
     leaves all get a filter; None means every structure, as in a policy. ``shared`` has the columns
-    that a policy names for all of its tables: it is no error if one table lacks such a column.
+    that a policy names for all of its tables: it is no error if one table lacks one of them.
     """
 
     columns: Mapping[str, BloomFilterOptions]

@@ -208,7 +208,7 @@ def _asking(nodes: Iterable[Any]) -> frozenset[int]:
 def _sides(node: Any, asking: frozenset[int]) -> Iterator[Any]:
     """Yield each side of a comparison: a column, or None for an expression that no filter answers.
 
-    Such an expression is a function of a column, or a query. Constants are left out.
+    These expressions are functions of a column, and queries. Constants are left out.
     """
     from sqlglot import exp
 

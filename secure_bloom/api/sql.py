@@ -59,7 +59,7 @@ def sql(asked: SqlRequest) -> pa.Table:
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.  A mapping has one for each table by its name in
             the query, and for all others by ``*``: ``{"c": "customers.toml", "*": "policy.toml"}``.
-            ``keys`` may be such a mapping too.
+            ``keys`` may be a mapping of this kind too.
         missing_keys: What becomes of a column whose key is missing: ``"error"`` if it is read,
             ``"null"`` in every row, or ``"drop"`` to leave it out; by default what an open table
             was opened with, else ``"error"``.  A query that computes with a column that is null for
