@@ -54,7 +54,7 @@ class ColumnMapping:
 
     @property
     def are_ids(self) -> bool:
-        """Whether fields are found by their ids alone."""
+        """Whether fields are found only by their ids."""
         return bool(self.members) and all(isinstance(name, int) for name in self.members)
 
     def find(self, name: str, field_id: int | None) -> NamedField | None:

@@ -170,10 +170,7 @@ def copy_part(source: int, target: int, offset: int, length: int, at: int) -> No
 
 
 def _data_ranges(source: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a file that are not holes.
-
-    Yield the whole file if it occupies its size on the disk.
-    """
+    """Yield the parts of a file that are not holes. A file without holes is one part."""
     status = os.fstat(source)
     # Asking for holes costs a call for each of them, and few files have any.
     is_dense = status.st_blocks * _STAT_BLOCK >= status.st_size

@@ -325,7 +325,7 @@ def _connect_granted(server: str, settings: S3Settings, bucket: str) -> fs.FileS
 
 
 def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tuple[object, ...]]:
-    """Return the opened object and its identity; from S3 in one request."""
+    """Return the opened object and its identity. S3 needs one request for both."""
     # HDFS has no mark of a write.  The time is asked for first: that of a write which comes after
     # the file was opened would pass off the old bytes as the new file's.
     has_mark = store_of(filesystem).mark_at is not None

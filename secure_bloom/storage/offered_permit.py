@@ -81,7 +81,7 @@ class _Kept(ABC):
         self._number = 0
 
     def renew(self) -> None:
-        """Write the next number."""
+        """Write the next number into the permit, which shows tasks that the driver lives."""
         self._number += 1
         # Before the write: after an error the new number may be there.
         self.renewed = now()
@@ -93,7 +93,7 @@ class _Kept(ABC):
 
     @abstractmethod
     def write(self, content: bytes) -> None:
-        """Write the whole content."""
+        """Write the whole content of the permit."""
 
     @abstractmethod
     def withdraw(self) -> None:

@@ -73,7 +73,7 @@ def require_report_file(target: Path | None, *needed: Path | None) -> None:
 def write_report_file(target: Path, text: str, what: str, *, mode: int | None = None) -> None:
     """Write a text to a file, whole or not at all.
 
-    Raises PolicyError if ``what`` cannot be written.
+    ``what`` names the text in the PolicyError for a file that cannot be written.
     """
     try:
         if target.exists() and (_is_descriptor(target) or not target.is_file()):

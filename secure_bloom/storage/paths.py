@@ -195,7 +195,10 @@ def without_links(path: str, root: str) -> str:
 
 
 def fenced_parts(path: str) -> tuple[str, list[str]] | None:
-    """Return the root of a path of :func:`without_links`, and the names below it, or None."""
+    """Return the root of a path that :func:`without_links` made, and the names below the root.
+
+    Return None for any other path.
+    """
     root, fence, inside = path.rpartition(_FENCE)
     return (root, [it for it in inside.split("/") if it not in ("", ".")]) if fence else None
 
