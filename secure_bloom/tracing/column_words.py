@@ -319,7 +319,7 @@ def _dense(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.bool_]:
 
 
 class _Folded(NamedTuple):
-    """The words of some texts: entries, the longest length, shapes, and bounds of numbers."""
+    """The words of some texts: their entries, shapes and number bounds, and the longest length."""
 
     entries: NDArray[np.uint64]
     longest: int
@@ -351,7 +351,10 @@ def _folded(given: Texts) -> _Folded:
 
 
 def _bounds(folded: NDArray[np.uint8], starts: NDArray[np.int64], digits: int) -> tuple[int, int]:
-    """Return the smallest and the largest of some numbers, by at most 18 leading digits."""
+    """Return the smallest and the largest of some numbers with ``digits`` digits.
+
+    Only their first 18 digits are read.
+    """
     size = min(digits, 18)
     found = folded[starts[:, None] + np.arange(size)].astype(np.int64) - ord("0")
     numbers = found @ (10 ** np.arange(size - 1, -1, -1, dtype=np.int64))

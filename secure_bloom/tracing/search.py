@@ -487,7 +487,7 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
 
 
 def _looked_up(parts: list[PartTrace], owner: int, subject: SearchedColumn) -> list[PartTrace]:
-    """Compare words with the values of the row groups whose filters may have them.
+    """Read the row groups whose filters may have some kept words, and compare the words with them.
 
     Return the parts that have unconfirmed words.
     """

@@ -89,8 +89,8 @@ _FORMATS: Final[dict[bytes, Callable[[BinaryIO, Budget], Columns]]] = {
 class Part:
     """A part of a file: its place, and its content as ``pieces``, ``arrays``, or ``texts``.
 
-    ``pieces`` are bytes. ``arrays`` are those of one column. Each of ``texts`` is judged by itself:
-    among any number of texts, a single text with a value is found.
+    ``pieces`` are bytes, and ``arrays`` the values of one column. Each of ``texts`` is judged by
+    itself: among any number of texts, a single text with a value is found.
     """
 
     place: str
