@@ -141,7 +141,7 @@ def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[EncodedValues |
 
 
 def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
-    """Yield some values of ``chunk``: those of its first data page that has any.
+    """Yield some values of ``chunk``: the values of its first data page that has any.
 
     If the page refers to a dictionary, only the entries that it refers to are taken: other entries
     need not be values of the chunk.  Raises UnsupportedFeatureError for pages of more than 64 MiB.

@@ -44,7 +44,7 @@ def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:
 def size_of_rows(chunk: Chunk, pages: Iterable[PageRows]) -> int:
     """Return an upper bound of the decoded size of pages that are rows of numbers.
 
-    An entry of a dictionary may be as long as all of it.
+    An entry of a dictionary counts as long as the whole dictionary.
     """
     size = largest = entry = 0
     for rows in pages:
@@ -128,7 +128,7 @@ def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:
 
 
 def _entries(chunk: Chunk, pages: Sequence[Page]) -> Binary | None:
-    """Return the entries of the one dictionary page, or None if they are not readable there."""
+    """Return the entries of the one dictionary page, or None if this function cannot read them."""
     dictionaries = [page for page in pages if page.is_dictionary]
     if len(dictionaries) != 1:
         return None

@@ -55,9 +55,9 @@ def outside_material(file: InputFile) -> Mapping[str, str]:
 
 
 def reference_of(key_metadata: bytes | None) -> str | None:
-    """Return the name of the entry for this key material outside the file.
+    """Return the name of the key material file's entry to which key metadata refers.
 
-    Return None if the key material is inside the file.
+    Return None if the key material is inside the data file.
     """
     parsed = None if key_metadata is None else KeyMaterial.parse(key_metadata)
     return parsed.key_reference if isinstance(parsed, ExternalReference) else None

@@ -8,11 +8,12 @@ with locks (local files) and without (objects), because of four rules:
     1. Each run uses references of its own, and publishes them before the data that names them.
     2. A data file is replaced only if it is still the file that was read.
     3. A run removes references only after it has replaced the data, and only references that
-       existed before it published its own. By rule 2, the run that published those has failed.
+       existed before it published its own. By rule 2, the run that published the older references
+       can no longer replace the data.
     4. Each change of a material file is made on its latest content, or not at all.
 
-Only a run that was killed or failed leaves references that no data names. They open nothing, and
-a later run removes them.
+Only a run that was killed or failed leaves references that no data names. They open nothing, and a
+later run removes them.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _fixed(entries: NDArray[Any], logical: Logical) -> pa.Array:
 
 
 def _decimals(array: pa.Array, scale: int) -> pa.Array:
-    """Return big-endian numbers as decimals, each once."""
+    """Return the distinct numbers of a big-endian array as decimals."""
     numbers = [int.from_bytes(it, "big", signed=True) for it in array.unique().to_pylist()]
     fitting = [it for it in numbers if abs(it) < 10**_MOST_DIGITS]
     values = [Decimal(it).scaleb(-scale) for it in fitting]

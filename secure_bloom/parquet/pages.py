@@ -150,9 +150,9 @@ Repeats = Callable[[Page, int, int, int], int]
 def read_pages(file: InputFile, chunk: Chunk, stored: memoryview | None = None) -> list[Page]:
     """Return all pages of the chunk in the file's order, the dictionary page first.
 
-    The chunk's bytes are ``stored``, or they are read, and held by the pages. Bodies are decrypted
-    when they are accessed. Raises FormatError if the pages do not hold exactly ``num_values``
-    values.
+    ``stored`` has the chunk's bytes. Without it they are read. The pages hold them, and bodies are
+    decrypted when they are accessed. Raises FormatError if the pages do not hold exactly
+    ``num_values`` values.
     """
     start, length = chunk_extent(chunk)
     try:

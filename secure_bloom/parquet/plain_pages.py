@@ -62,9 +62,10 @@ _NO_OFFSETS = np.empty(0, np.int64)
 def encoded_entries(
     leaf: Leaf, codec: CompressionCodec, page: Page
 ) -> Entries | EncodedValues | None:
-    """Return what :func:`plain_entries` returns, but with the C extension the values stay encoded.
+    """Return the values as :func:`plain_entries` does. With the C extension, they stay encoded.
 
-    They are counted and checked, so that the extension can insert them into a filter in place.
+    Encoded values are counted and checked, so that the extension can insert them into a filter in
+    place.
     """
     native = extension.native
     if native is None:
@@ -174,7 +175,7 @@ def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:
 
 
 def _count_defined(highest: int, levels: NDArray[np.uint8], values: int) -> int | None:
-    """Return the number of a page's values that are not null: those of the highest level."""
+    """Return the number of a page's values that are not null, by the highest definition level."""
     if highest == 0:
         return values
     # The kernel reads levels of one byte; pyarrow decodes columns that nest deeper.
