@@ -65,9 +65,9 @@ class Lent:
         return cls(schema=pa.schema(fields, schema.metadata), lacking=lacking)
 
     def check(self, names: Iterable[str] | None) -> None:
-        """Raise UnsupportedFeatureError if the library lacks a type for a named column.
+        """Raise UnsupportedFeatureError if the library lacks a type for one of these columns.
 
-        None names all columns.
+        None means all columns.
         """
         for name in self.lacking if names is None else names:
             if name in self.lacking:

@@ -65,10 +65,10 @@ class TrialTable:
 
 
 class _Alone:
-    """One column of a table without the other columns, of which there may be thousands.
+    """One column of a table, handled without the other columns.
 
-    The other columns are left out of its schema and of the footers, so that lookups spend no time
-    on them.
+    The other columns, which may be thousands, are left out of its schema and of the footers, so
+    that lookups spend no time on them.
     """
 
     def __init__(self, table: TrialTable, path: Member) -> None:

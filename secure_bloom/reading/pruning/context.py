@@ -105,7 +105,7 @@ class PruningContext:
         return known
 
     def deciding(self, ruled_out: frozenset[int]) -> frozenset[int]:
-        """Return the conditions of which each alone can make the predicate false.
+        """Return each condition that would make the predicate false if it were false too.
 
         ``ruled_out`` are the conditions that are false already.
         """

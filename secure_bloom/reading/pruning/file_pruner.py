@@ -97,7 +97,7 @@ class FilePruner:
 
     @functools.cached_property
     def groups(self) -> list[RowGroupState]:
-        """All row groups, or after :meth:`keep` only those kept."""
+        """All row groups. After :meth:`keep` these are only the kept row groups."""
         return [self._group(index) for index in range(len(self.footer.row_groups))]
 
     def keep(self, left: Mapping[int, frozenset[int]]) -> None:
@@ -124,7 +124,7 @@ class FilePruner:
         return [group for group in self.groups if group.skipped_by is None]
 
     def plan(self) -> FilePlan:
-        """Return the outcome for the file: all row groups that were checked, with skipped ones."""
+        """Return the outcome for the file. It has all checked row groups, even skipped ones."""
         return FilePlan(
             path=self.footer.path,
             footer=self.footer,

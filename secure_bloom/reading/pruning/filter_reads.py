@@ -100,8 +100,8 @@ class Hashes:
 class FilterPlaces(NamedTuple):
     """The places of filters of one column of a file, all under one key.
 
-    ``places`` has rows of offset and length. The filters are those of the row groups with these
-    ``ordinals``.
+    ``places`` has an offset and a length in each row. ``ordinals`` are the row groups of the
+    filters.
     """
 
     places: NDArray[np.int64]

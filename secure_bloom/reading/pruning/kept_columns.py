@@ -103,7 +103,7 @@ class Segment(ColumnChunks):
     def ask(self, runs: Numbers, hashes: NDArray[np.uint64]) -> Bytes:
         """Return the answer of each chunk's filter for its run of the hashes.
 
-        Only filters in memory answer, and only for a run that does not start below zero.
+        Only filters in memory answer. A run with a negative start is not asked.
         """
         return ask_filters(self.content, self.bounds, hashes, np.maximum(runs, 0))
 
@@ -119,7 +119,7 @@ class Segment(ColumnChunks):
         return np.concatenate(found, axis=1) if found else np.empty((chunks, 0), np.bool_)
 
     def moved(self, ordinals: Numbers) -> Segment:
-        """Return the segment after files got new ordinals. A removed file's is below zero."""
+        """Return the segment after files got new ordinals. A removed file has a negative one."""
         files, row_groups = places_of(self.codes)
         files = ordinals[files]
         left = files >= 0
@@ -172,7 +172,7 @@ def joined(parts: Sequence[Segment]) -> Segment:
 
 
 def _shifted(fields: Numbers, by: Numbers) -> Numbers:
-    """Return the fields of chunks, with the offsets of texts increased by a number.
+    """Return the fields of chunks, with the offsets of texts increased by ``by``.
 
     A negative offset means that there is no text.
     """
@@ -397,7 +397,7 @@ class KeptColumns:
 
 
 def _usual(filters: Bytes, bounds: Numbers, chunks: NDArray[np.intp]) -> Numbers:
-    """Return the bounds, without those of ``chunks`` whose filter has an unusual form."""
+    """Return the bounds, with a mark for each filter of ``chunks`` that has an unusual form."""
     # No filter has one of no values, unless its form is not known.
     runs = np.zeros((len(chunks), 2), np.int64)
     answers = ask_filters(filters, bounds[chunks], np.empty(0, np.uint64), runs)
@@ -429,14 +429,14 @@ def _chunks_of(file: int, footer: Footer, ordinal: int) -> ColumnChunks | None:
 
 
 def _texts_of(fields: Numbers) -> Numbers:
-    """Return the start and end of the smallest range with all texts of a chunk, by chunk."""
+    """Return for each chunk the start and end of the smallest range with all its texts."""
     texts = fields[:, _TEXTS]
     starts = np.where(texts < 0, np.iinfo(np.int64).max, texts).min(axis=1)
     return np.column_stack([starts, texts.max(axis=1)])
 
 
 def _with_own_texts(plain: bytes, fields: Numbers) -> tuple[bytes, Numbers]:
-    """Return the texts of these chunks alone, joined, and the fields that point to them."""
+    """Return the joined texts of only these chunks, and the fields with offsets in them."""
     texts = _texts_of(fields)
     own = [plain[start:end] for start, end in texts.tolist()]
     return b"".join(own), _shifted(fields, bounds_of(own)[:-1] - texts[:, 0])

@@ -25,7 +25,7 @@ _FEW = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
-    """Files that were planned together: their number, and the plans of those that may have rows."""
+    """Files that were planned together: how many, and the plans of the files that may have rows."""
 
     files: int
     plans: list[FilePlan] = field(default_factory=list)

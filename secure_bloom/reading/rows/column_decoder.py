@@ -217,7 +217,7 @@ class ColumnDecoder:
         }
 
     def _decoded(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        """Return columns as pyarrow decodes them. Some of them are decoded here."""
+        """Return columns as pyarrow decodes them. This module decodes some of them itself."""
         if not names:
             return {}
         found: list[Columns] = []
@@ -235,9 +235,9 @@ class ColumnDecoder:
     def _by_dictionary(
         self, row_group: int, names: Sequence[str], held: int
     ) -> tuple[dict[str, pa.ChunkedArray], int]:
-        """Return the columns that are decoded here, and their size in bytes.
+        """Return the columns that this module decodes itself, and their size in bytes.
 
-        Raises DecodeInPartsError if that, with ``held`` bytes, is too much.
+        Raises DecodeInPartsError if their size, with ``held`` bytes, is too much.
         """
         found, size, most = {}, held, harmless_size()
         for name in names:

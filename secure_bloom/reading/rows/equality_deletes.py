@@ -68,7 +68,7 @@ class EqualityDeletes:
 
 
 def _path_of(footer: Footer, ids: Sequence[int]) -> _Path | None:
-    """Return the path of names in a file that leads to the field with the last of the ids."""
+    """Return the path, in the names of a file, of the field that a path of field ids leads to."""
     for nodes in footer.columns.nodes.values():
         if nodes[0].field_id == ids[0]:
             return _below(nodes, ids)
@@ -76,9 +76,9 @@ def _path_of(footer: Footer, ids: Sequence[int]) -> _Path | None:
 
 
 def _below(nodes: Sequence[SchemaElement], ids: Sequence[int]) -> _Path | None:
-    """Return the positions on the path from the field with the first id to that with the last.
+    """Return the names on the path that field ids lead through, or None for an unknown id.
 
-    ``nodes`` are a whole branch, depth first.
+    ``nodes`` are a whole branch, depth first. The first id is the id of its first node.
     """
     path, position = [nodes[0].name], 0
     for field_id in ids[1:]:

@@ -271,7 +271,7 @@ class FileReader:
         return _DENSE * group.rows if has_index else MOST_WALKED
 
     def _read_each(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
-        """Return the matching rows of row groups, of which some may have ranges."""
+        """Return the matching rows of row groups. Some row groups may have ranges."""
         tables, together = list[pa.Table](), list[RowGroupPlan]()
         for group in groups:
             if group.ranges is None:

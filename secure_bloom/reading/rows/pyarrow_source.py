@@ -123,7 +123,7 @@ class SourceOpener:
     def _open_plain(self, footer: Footer) -> pq.ParquetFile:
         """Open a plain file.
 
-        Its parsed footer is kept, because parsing takes longer than a row group.
+        Its parsed footer is kept, because parsing it takes longer than reading a row group.
         """
         known = self._parsed.get(id(footer.tail))
         file = _open(footer.path, metadata=None if known is None else known[1])
@@ -136,7 +136,7 @@ class SourceOpener:
         return file
 
     def _has_internal_keys(self, footer: Footer, columns: Sequence[int]) -> bool:
-        """Return whether pyarrow can find all keys by itself, and finds the same ones."""
+        """Return whether pyarrow, without help, finds the same keys as this package."""
         explicit = self._resolver.explicit
         if (
             footer.ciphers.footer is None

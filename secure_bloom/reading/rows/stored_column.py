@@ -112,8 +112,8 @@ class _Prepared:
 class StoredColumn:
     """A flat or nested top-level column with one leaf, in one row group.
 
-    ``budget`` is the memory budget, if the caller knows it.  ``kept`` has the places of pages that
-    an open table keeps, and gets those that are found here.
+    ``budget`` is the memory budget, if the caller knows it.  ``kept`` has the page places that an
+    open table keeps. New places are added to it.
     """
 
     def __init__(

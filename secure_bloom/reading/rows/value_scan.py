@@ -138,7 +138,9 @@ class ValueScan:
         return FoundRows(rows, alone is not None and alone.is_exact)
 
     def _worth_scanning(self, footer: Footer) -> list[BoundCondition]:
-        """Return all lookups or, without the C extension, only those on members of structures.
+        """Return all lookups.
+
+        Without the C extension, return only lookups on members of structures.
 
         A member is scanned in any case.  Decoding takes the whole structure, so otherwise the bytes
         of a read would depend on the extension.

@@ -373,7 +373,7 @@ _offsets_of = functools.cache(_Offsets)
 
 
 def _instants(ticks: pa.Array, unit: str) -> pa.Array:
-    """Return the texts of timestamps as those of a clock in UTC, without a zone."""
+    """Return timestamps as texts of date and time in UTC, without a zone."""
     if unit == "ms":
         ticks, unit = pc.multiply(ticks, 1000), "us"
     texts = ticks.cast(pa.timestamp(unit)).cast(_TEXT)

@@ -66,9 +66,9 @@ _OPEN = threading.BoundedSemaphore(64)
 class TableFiles:
     """The files of a table, by their ordinals, and their footers.
 
-    ``at`` is the version to read of a table with a log.  With ``memory`` footers and object ends
-    are kept and counted there (a share of 0 bytes keeps none); without it each is dropped after
-    its use.
+    ``at`` is the version to read of a table with a log.  With ``memory``, footers and object ends
+    are kept and counted in this share. A share of 0 bytes keeps none. Without ``memory``, each
+    footer is dropped after its use.
 
     ``before`` is an older state of the table: footers of files that did not change come from it.
     ``listing`` is the listing of the table if the caller has one.
@@ -167,7 +167,7 @@ class TableFiles:
 
     @property
     def opener(self) -> SourceOpener:
-        """Opens files for pyarrow; of an open table it keeps what pyarrow has parsed."""
+        """Opens files for pyarrow. For an open table it keeps the footers that pyarrow parsed."""
         from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 
         with self._lock:
@@ -334,7 +334,7 @@ class TableFiles:
         return reopen_pinned(path, footer.size, footer.identity, self._indexes(footer))
 
     def _indexes(self, footer: Footer) -> tuple[int, bytes]:
-        """Return where the page indexes of an object start, and their bytes, if they are kept."""
+        """Return the offset and the bytes of an object's page indexes, if they are kept."""
         extent = self._fetch_indexes(footer)
         return (0, b"") if extent is None else (extent[0], self._ends[footer.path].read_at(*extent))
 

@@ -51,7 +51,7 @@ class FolderState:
         return _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
-        """Return the columns of a file that the table has."""
+        """Return the columns of a file unchanged, because a plain folder has no log."""
         return stored
 
     def with_columns_of_log(self, stored: pa.Schema) -> pa.Schema:
@@ -92,7 +92,7 @@ class LoggedTable:
         return self._rows.fills[ordinal] if self._rows.fills else _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
-        """Return the file's columns, and members of structures, that the table has."""
+        """Return the columns of a file, without columns and members that the table lacks."""
         known = self._known.get(id(stored))
         if known is None:
             # The schema is held, so that its id is not given to another.

@@ -147,7 +147,7 @@ def _family(of: pa.DataType) -> _Family | None:
 def _rank(of: pa.DataType) -> tuple[bool, bool, str]:
     """Return a sort key that puts integers, and binary values of one length, last.
 
-    Types that come last would promote to a type that some third type cannot join.
+    If these types came earlier, they could be promoted to a type that a third type cannot join.
     """
     return pa.types.is_integer(of), pa.types.is_fixed_size_binary(of), str(of)
 

@@ -105,7 +105,10 @@ def _matching_rows(
 
 
 def _rows_of(predicate: BoundPredicate | None, known: dict[int, Rows], count: int) -> Rows:
-    """Return the rows for which the predicate can be true, given those of some conditions."""
+    """Return the rows for which the predicate may be true.
+
+    ``known`` has the rows for which some of its conditions may be true.
+    """
     if predicate is None:
         return [(0, count)]
     if isinstance(predicate, BoundCondition):
