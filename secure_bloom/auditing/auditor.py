@@ -110,7 +110,7 @@ def conclude(
 ) -> AuditReport:
     """Return the report of all files, with the findings that only all files together show.
 
-    ``words`` are those of sensitive columns, which are searched for in other files and in names.
+    ``words`` are the words of sensitive columns. They are searched for in other files and in names.
     """
     if plan.request is None:
         return _report(plan, list(plan.findings), 0, PathMask(KeyPolicy()))

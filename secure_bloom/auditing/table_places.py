@@ -51,7 +51,7 @@ class NamedTables:
 
 
 def above_partitions(folder: str) -> str:
-    """Return the folder of a table of plain files, of which a folder may be a partition."""
+    """Return the folder above the partition folders of plain files."""
     while "=" in name_of(folder):
         folder = folder_of(folder)
     return folder

@@ -1,8 +1,8 @@
 """Check a column chunk's Bloom filter: it exists, is encrypted, undamaged, useful and right.
 
-Zeros are a case of their own: a filter has both 0.0 and -0.0, or neither, or its column has no
-zero.  Filters hash bits, but engines find 0.0 equal to -0.0.  The statistics show that a column has
-a zero if its smallest or largest value is one. Otherwise only the values show it.
+Zeros are a case of their own: a filter must have both 0.0 and -0.0, or neither, or its column must
+have no zero.  Filters hash bits, but engines find 0.0 equal to -0.0.  The statistics show that a
+column has a zero if its smallest or largest value is zero. Otherwise only the values show it.
 """
 
 from __future__ import annotations

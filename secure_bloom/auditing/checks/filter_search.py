@@ -4,9 +4,10 @@
 
     15 <type> 15 <size> 15 <stored size> [15 <crc>] <field 5, 7 or 8> 15 <values> 15 <encoding> ...
 
-Thrift's compact protocol writes this header, because there is only one algorithm, hash and
-compression.  Field 1 is a zigzag varint; fields 2 to 4 are unions of empty structures.  Readers
-pass over fields that they do not know, so a header may have those too, anywhere.
+The first form is the header of a filter in Thrift's compact protocol: there is only one algorithm,
+hash and compression.  Field 1 is a zigzag varint; fields 2 to 4 are unions of empty structures.
+Readers skip fields that they do not know, so a header may have unknown fields too, anywhere.  The
+second form is the header of a page.
 """
 
 from __future__ import annotations

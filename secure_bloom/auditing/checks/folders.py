@@ -90,7 +90,7 @@ def check_partitions(
 ) -> Iterator[Finding]:
     """Yield a finding for each folder whose subfolders are named by values of a sensitive column.
 
-    The folders are those of ``files``, and ``folders`` without data files.
+    The checked folders are the folders of ``files``, and ``folders``, which have no data files.
     """
     found: dict[tuple[str, str], None] = {}
     # Folders have those above them in common, and each is looked at once for a table's rules.

@@ -293,8 +293,8 @@ def _check_strength(session: _Session, policy: KeyPolicy) -> Iterator[Finding]:
 def _sensitive(policy: KeyPolicy, columns: Collection[str], session: _Session) -> dict[str, str]:
     """Return the sensitive leaves with their keys.
 
-    The leaves are those of the files, or else those that policy and properties name. A parent in
-    the policy is not a leaf if the properties name a column below it.
+    The leaves are the leaves of the files, or else the columns that policy and properties name. A
+    parent in the policy is not a leaf if the properties name a column below it.
     """
     named = {column for column, _ in session.column_keys}
     leaves = set(columns) or named | {

@@ -82,9 +82,9 @@ class AuditRequest:
 class AuditRun:
     """What the audits of all files of a run share.
 
-    ``words`` are those of the values of all sensitive columns, if they are searched for.
-    ``older_names`` returns the names that the table of a file had for its columns, ``paimon_file``
-    what a Paimon table says of a live file.
+    ``words`` are the words of all values of sensitive columns, if they are searched for.
+    ``older_names`` returns the names that the table of a file had for its columns. ``paimon_file``
+    returns what a Paimon table says of a live file.
     """
 
     request: AuditRequest

@@ -82,7 +82,7 @@ class LegalBounds:
     bounds: frozenset[bytes | None]
 
     def explain(self, index: ColumnIndex) -> bool:
-        """Return whether an index, by its bounds, can be an older one of a column in clear."""
+        """Return whether an index, by its bounds, can be an older index of a column in clear."""
         # One page has the smallest value of the chunk, one the largest.
         sides = index.min_values, index.max_values
         return all(not self.bounds.isdisjoint(values) for values in sides)

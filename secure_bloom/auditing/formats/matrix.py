@@ -55,7 +55,7 @@ class Row:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """The states in the row, worst first. ``CLEAN`` is there only alone."""
+        """The states in the row, worst first. ``CLEAN`` is only there if no other state is."""
         states = {state for cell in self.cells for state in cell.files}
         return tuple(sorted(states, key=lambda state: state.rank)) or (State.CLEAN,)
 
