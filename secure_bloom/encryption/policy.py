@@ -221,7 +221,10 @@ class KeyPolicy:
         )
 
     def rules_at(self, address: str) -> KeyPolicy:
-        """Return the policy of the table at an address. Outside of all tables it has all rules."""
+        """Return the policy of the table at an address.
+
+        An address outside of all tables gets all rules.
+        """
         try:
             return self.for_table(address)
         except UnknownTableError:
@@ -472,7 +475,7 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
 
 
 def _loaded(source: PolicySource, path: str) -> KeyPolicy:
-    """Return the policy in a file and those that it includes. ``path`` is that of the first one."""
+    """Return the policy in a file and in the files that it includes. ``path`` is the first file."""
     common = policy_fields(source.table)
     tables = {}
     for pattern, own in table_fields(source.table, common).items():

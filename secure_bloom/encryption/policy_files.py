@@ -111,7 +111,7 @@ class _PolicyReader:
             ) from exc
 
     def _take(self, content: Mapping[str, object], folder: Path) -> None:
-        """Add the tables of one file to those of the others."""
+        """Add the tables of one file to the tables of the files read before."""
         if "kms" in content:
             self.base = folder
         for word, value in content.items():
@@ -138,7 +138,7 @@ def _copy(value: object) -> object:
 
 
 def _join(name: str, one: object, other: object) -> None:
-    """Add the entries of a table to those of another file. Lists are joined."""
+    """Add the entries of one file's table to the same table of another file. Lists are joined."""
     table, added = ConfigTable.of(name, one).entries, ConfigTable.of(name, other).entries
     for word, value in added.items():
         known = table.get(word)

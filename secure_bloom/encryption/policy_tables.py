@@ -253,7 +253,7 @@ def _columns_of(table: ConfigTable) -> list[Callable[[], object]]:
 
 
 def _other_keys(policy: ConfigTable, *, retired: bool) -> frozenset[str]:
-    """Return the master keys of ``[keys]``: the retired ones, or the others."""
+    """Return the master keys in ``[keys]`` that are retired, or those that are not."""
     keys = policy.table("keys", "[keys]")
     names = []
     for name, entries in {} if keys is None else keys.entries.items():

@@ -124,7 +124,7 @@ _FIELDS = frozenset(
 
 
 def count_unknown_fields(key_metadata: bytes) -> int:
-    """Return how many fields of key material no reader looks at; of free-form metadata none."""
+    """Return how many fields of key material no reader reads. Free-form metadata has no fields."""
     fields = _json_object(key_metadata)
     if fields is None or "keyMaterialType" not in fields:
         return 0

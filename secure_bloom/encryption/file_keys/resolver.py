@@ -251,7 +251,7 @@ class FileKeys:
 
 
 def explicit_keys(keys: Keyring | KmsClient | ExplicitKeys | None) -> ExplicitKeys:
-    """Return those of ``keys`` that need no KMS."""
+    """Return the data keys in ``keys`` that need no KMS."""
     return _sources(keys)[1]
 
 

@@ -77,7 +77,7 @@ class _Slot:
 
 
 class UnwrapsOnce:
-    """A KMS client that keeps the keys that it unwrapped: a bounded number, the latest ones.
+    """A KMS client that keeps the latest keys that it unwrapped, up to a fixed number.
 
     A refusal is not kept, because the KMS may answer the next time.
     """

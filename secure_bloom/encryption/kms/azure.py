@@ -191,7 +191,7 @@ def version_in(wrapped_key: str) -> str | None:
 
 
 def _parts(wrapped_key: str) -> tuple[str, bytes]:
-    """Return the version of the master key, and the bytes that it wrapped.
+    """Return the version of the master key and the wrapped bytes, from the text of a wrapped key.
 
     Raises FormatError for a key that another provider wrapped.
     """

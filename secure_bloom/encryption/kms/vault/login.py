@@ -75,7 +75,7 @@ class VaultLogin:
             return token
 
     def _is_accepted(self, used: _LoginToken) -> bool:
-        """Return whether the server still accepts the token. A 403 alone may be about the key."""
+        """Return whether the server still accepts the token. A 403 may be about the key only."""
         with self._lock:
             # Another thread has replaced the token meanwhile, and the request is made again with
             # that one.
