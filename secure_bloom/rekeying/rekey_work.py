@@ -206,7 +206,7 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient, policy: KeyPolicy | N
 def closed_notes(moves: Mapping[str, str], reports: Iterable[RekeyedFile]) -> Iterator[str]:
     """Yield a note on files whose footers were not opened, so that the policy was not checked.
 
-    ``moves`` are those of a rotation. With moves, no policy is checked.
+    ``moves`` are the moves of a rotation. With moves, no policy is checked.
     """
     closed = sum(report.footer is not None and not report.columns for report in reports)
     if closed and not moves:

@@ -96,7 +96,7 @@ class Rewrapper:
         return old, self.moves.get(old, old) if wanted is None else wanted
 
     def _is_left(self, wrapped: str, old: str, new: str, size: int) -> bool:
-        """Return whether a key leaves its wrapping, for another master key or a newer version."""
+        """Return whether a key is wrapped again, under another master key or a newer version."""
         if old != new or self._is_of_old_kms(wrapped, old):
             return True
         if self._versions is None:

@@ -62,7 +62,10 @@ def _read_first_page(file: InputFile, chunk: Chunk, column: int) -> None:
 
 
 def keys_by_place(new: NewFileKeys | None, leaves: tuple[Leaf, ...]) -> FileKeys:
-    """Return the keys of a new file, which need no KMS, or None for a file in clear."""
+    """Return the keys of a new file, by its footer and columns, so that no KMS is needed.
+
+    ``new`` is None for a file in clear.
+    """
     if new is None:
         return KeyResolver(None).for_file()
     columns: Mapping[str, bytes] = {
