@@ -168,8 +168,8 @@ class _Binder:
     def _resolve(self, given: Condition) -> tuple[tuple[str, ...], pa.DataType]:
         """Return the path and type of a given column: a path, or the only column of a dotted name.
 
-        A path of one name is a column of that name or, if there is none, a dotted name.  A name
-        that no column has is that of the columns that differ from it in case alone, as in SQL.
+        A path of one name is a column of that name or, if there is none, a dotted name.  If no
+        column has a name, it means the columns whose names differ from it only in case, as in SQL.
         """
         found = _readings(self._schema, given.column) or _in_any_case(self._schema, given.column)
         if given.path is not None and (given.path in found or len(given.path) > 1):

@@ -39,9 +39,9 @@ def _column(condition: BoundCondition, table: pa.Table) -> pa.ChunkedArray:
 
 
 def _member(array: pa.StructArray, members: Sequence[str]) -> pa.Array:
-    """Return the values at a path inside a structure, null where it is null.
+    """Return the values at a path inside a structure. A value is null if the structure is null.
 
-    ``pc.struct_field`` takes time for every member of a structure, so it is called for nulls alone.
+    ``pc.struct_field`` takes time for every member of a structure, so it is called only for nulls.
     """
     for member in members:
         place = array.type.get_field_index(member)

@@ -98,7 +98,10 @@ class Condition:
         return self.operator is Operator.NOT_IN and self.has_null
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle pyarrow scalars as arrays of one value. A scalar of nanoseconds needs pandas."""
+        """Pickle pyarrow scalars as arrays of one value.
+
+        Pickling a scalar of nanoseconds itself would need pandas.
+        """
         values = tuple(map(_packed, self.values))
         return _unpacked, (
             self.column,
