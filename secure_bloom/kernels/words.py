@@ -239,9 +239,10 @@ def _atoms(text: bytes, *, escapes: bool = True) -> list[tuple[int, int, bool]]:
 
 
 def _zeros(word: bytes, atoms: list[tuple[int, int, bool]], i: int) -> list[int]:
-    """Return the possible numbers of leading zeros to skip at an atom.
+    """Return the numbers of leading zeros to skip at an atom.
 
-    A word always counts with its zeros. A number counts also without all of its leading zeros.
+    A number is looked up with its zeros, and without all of them. Other words are only looked up
+    whole.
     """
     start, end = atoms[i][0], atoms[min(i + 1, len(atoms) - 1)][0]
     match = re.match(rb"0+(?=[1-9])", word[start:end])
