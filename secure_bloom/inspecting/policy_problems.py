@@ -320,7 +320,7 @@ def _unknown_clear(
 
 
 def _with_parents(names: Iterable[str]) -> set[str]:
-    """Return dotted names and those of the structures that they are in."""
+    """Return dotted names, and the names of the structures that contain them."""
     split = (name.split(".") for name in names)
     return {".".join(parts[:depth]) for parts in split for depth in range(1, len(parts) + 1)}
 
@@ -362,7 +362,7 @@ def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:
 def _alike_keys(policy: KeyPolicy) -> Iterator[str]:
     """Yield a note for each key that is named once, and is like a key that is named more often.
 
-    Names that differ in numbers alone, such as those of years, are meant to be alike.
+    Names that differ only by numbers, such as those of years, do not count as alike.
     """
     every = (policy, *policy.tables.values())[bool(policy.tables) :]
     rules = {(it.table, rule.path): rule.key for it in every for rule in it.columns.values()}
