@@ -209,7 +209,7 @@ _ORDINAL = "row_group"
 def _exploded(document: dict[str, Any], lists: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """Yield each row of the first list, once for every row of the lists inside it.
 
-    Amounts of the outer row are in the first of its rows alone.
+    Amounts of the outer row are only in the first of its rows.
     """
     for part in document.get(lists[0]) or ():
         if len(lists) == 1:
