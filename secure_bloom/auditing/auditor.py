@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from secure_bloom.auditing.audit_plan import AuditPlan
 from secure_bloom.auditing.checks import copies, folders
@@ -17,6 +16,7 @@ from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.session_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.checks.table_logs import check_table_keys, check_table_logs
+from secure_bloom.auditing.copy_rules import CopyRules, partition_names
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, SensitiveChunks, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding
@@ -129,7 +129,7 @@ def conclude(
     found += guarded(check_table_keys(plan.tables))
     if plan.request.has_secrets:
         found += guarded(check_table_logs(plan.tables, policy))
-        search = _copy_search(plan, plan.request, words)
+        search = _copy_search(plan, plan.request, words, summed.file_columns)
         found += guarded(copies.check_copies(plan.all_roots, search))
         found += folders.check_partitions(plan.files, search.partitions, policy)
         traced += search.traced
@@ -182,7 +182,10 @@ def _tables_of_places(
 
 
 def _copy_search(
-    plan: AuditPlan, request: AuditRequest, words: WordIndex | None
+    plan: AuditPlan,
+    request: AuditRequest,
+    words: WordIndex | None,
+    live: Mapping[str, tuple[str, ...]],
 ) -> copies.CopySearch:
     older = OlderNames(plan.tables)
     run = AuditRun(
@@ -191,15 +194,19 @@ def _copy_search(
         older_names=older.of,
         words=words,
     )
+    rules = CopyRules(request.policy, live)
 
-    def audit_copy(path: str, open_file: Callable[[str], InputFile]) -> FileAudit:
-        return audit_file(path, run.for_copy(path), open_file)
+    def audit_copy(
+        path: str, open_file: Callable[[str], InputFile], policy: KeyPolicy
+    ) -> FileAudit:
+        return audit_file(path, run.under(policy), open_file)
 
     return copies.CopySearch(
         listed=frozenset(plan.listed),
         tables=plan.tables,
         audit=audit_copy,
         policy=request.policy,
+        copy_rules=rules.at,
         refused=plan.refused,
         folders=set(file_keys(folders.looked_into(plan.files, plan.roots))),
         keys=run.key_forms,
@@ -263,9 +270,8 @@ class _TableSums:
         places = {file: table.place for table in logs for file in table.files}
         folders = {folder_of(path): places.get(path) for path in self.paths}
         for folder, place in folders.items():
-            parts = (part.partition("=") for part in folder.split("/"))
-            names = {unquote(name) for name, equals, _ in parts if equals}
-            found.setdefault(place or above_partitions(folder), set()).update(names)
+            own = found.setdefault(place or above_partitions(folder), set())
+            own |= partition_names(folder)
         return found
 
     def has_named(self, column: str, plan: AuditPlan, older: OlderNames) -> bool:

@@ -232,6 +232,41 @@ class KeyPolicy:
                 self._outside.append(replace(self, tables={}))
             return self._outside[0]
 
+    def for_copy(self, address: str, live: Iterable[str] = ()) -> KeyPolicy:
+        """Return the policy of a file that readers skip.
+
+        In the folder of a table it is that of the table.  Elsewhere the file may be a copy of any
+        table, so the rules of all tables count.  Left out are columns that the rules at the address
+        allow in clear by name, and columns that ``live`` files there have.
+        """
+        own, names = self.rules_at(address), self.tables_at(address)
+        if not names or not inside(names[0], self.tables):
+            return own
+        leaves = [f"{name.casefold()}." for name in live]
+        rules = dict(own.columns)
+        for path, rule in self.columns.items():
+            is_live = any(leaf.startswith(f"{path.casefold()}.") for leaf in leaves)
+            if rule.key is not None and not is_live and not own._decides(path):
+                rules[path] = rule
+        footer = own if own.footer_key is not None else self
+        return replace(
+            own,
+            columns=rules,
+            table=None,
+            footer_key=footer.footer_key,
+            footer_mode=footer.footer_mode,
+        )
+
+    def _decides(self, path: str) -> bool:
+        """Return whether a rule of this table itself is about a column or its parent, by name."""
+        parts = path.split(".")
+        names = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        own = {it for it, rule in self.columns.items() if rule.key or it not in self.shared}
+        patterns = [it for it in self.clear if it.strip("*")]
+        return not names.isdisjoint(own) or any(
+            fnmatchcase(name, pattern) for name in names for pattern in patterns
+        )
+
     def for_paths(self, paths: Iterable[str]) -> KeyPolicy:
         """Return the policy of the one table that all paths name, or this policy for other paths.
 

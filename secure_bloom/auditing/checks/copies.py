@@ -96,6 +96,8 @@ _COUNTS = frozenset(
         UNCHECKED_FOOTER,
     )
 )
+#: What depends on which key the table gives to the column.
+_BY_KEY = frozenset({COLUMN_WRONG_KEY.id, COLUMN_UNDER_FOOTER_KEY.id})
 #: What a file is called that cannot be opened, or not by the names of its table.
 _UNREAD = frozenset({UNCHECKED_FILE.id, UNCHECKED_FEATURE.id})
 #: The folders of logs, and that of an Iceberg table's metadata.
@@ -152,8 +154,8 @@ class _Candidate(NamedTuple):
     in_log: bool
 
 
-#: Audits a file that an opener opens.
-AuditFile = Callable[[str, Callable[[str], InputFile]], FileAudit]
+#: Audits a file, which an opener opens, under some rules.
+AuditFile = Callable[[str, Callable[[str], InputFile], KeyPolicy], FileAudit]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,21 +164,27 @@ class CopySearch:
 
     ``keys`` are the spellings of master keys to look for, ``words`` the index of the values of
     sensitive columns, and ``refused`` the folders of tables whose log is not read. The search
-    fills three fields: ``partitions`` gets the folders named by values, ``traced`` the values
-    that files hold, and ``names`` the paths of these files.
+    fills three fields: ``partitions`` gets the folders named by values, with their rules,
+    ``traced`` the values that files hold, and ``names`` the paths of these files.
+    ``copy_rules`` returns the rules of files in a folder of no table with a log.
     """
 
     listed: Collection[str]
     tables: TableListing
     audit: AuditFile
     policy: KeyPolicy
+    copy_rules: Callable[[str], KeyPolicy]
     folders: Collection[Hashable] = ()
     refused: Collection[str] = ()
     keys: Collection[bytes] = field(default=(), repr=False)
     words: WordIndex | None = field(default=None, repr=False)
     traced: list[TracedValues] = field(default_factory=list, repr=False)
-    partitions: dict[str, None] = field(default_factory=dict)
+    partitions: dict[str, KeyPolicy] = field(default_factory=dict)
     names: list[str] = field(default_factory=list, repr=False)
+
+    def rules_of(self, folder: str, table: _Table | None) -> KeyPolicy:
+        """Return the rules for files that readers skip in a folder, which may be of a table."""
+        return self.copy_rules(folder) if table is None else self.policy.rules_at(folder)
 
     def is_looked_into(self, path: str) -> bool:
         """Return whether the check of folders reads summaries and indexes beside a file."""
@@ -227,7 +235,7 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
             if content is Content.FOOTER and _is_read_elsewhere(candidate, file, search):
                 return []
             if content is Content.FOOTER and _is_checkpoint(file):
-                return check_stray_log(path, search.policy.rules_at(path))
+                return check_stray_log(path, _rules(candidate, search))
             if content is Content.OTHER:
                 found = _beside(candidate, file, search)
                 is_looked_at = search.words is not None or _is_known(candidate, file)
@@ -280,12 +288,12 @@ def _is_read_elsewhere(candidate: _Candidate, file: InputFile, search: CopySearc
 def _beside(candidate: _Candidate, file: InputFile, search: CopySearch) -> list[Finding]:
     """Return findings for a file that looks like a Paimon index or a part of a Delta log."""
     if not search.is_looked_into(candidate.path) or not candidate.name.endswith(".index"):
-        found = list(index_findings(file, search.policy.rules_at(file.path)))
+        found = list(index_findings(file, _rules(candidate, search)))
         if found:
             return found
     if candidate.in_log or file.read_at(0, 1) != b"{":
         return []
-    return check_stray_log(candidate.path, search.policy.rules_at(candidate.path))
+    return check_stray_log(candidate.path, _rules(candidate, search))
 
 
 def _is_checkpoint(file: InputFile) -> bool:
@@ -313,25 +321,37 @@ def _is_known(candidate: _Candidate, file: InputFile) -> bool:
     return False
 
 
+def _rules(candidate: _Candidate, search: CopySearch) -> KeyPolicy:
+    return search.rules_of(folder_of(candidate.path), candidate.table)
+
+
 def _audited(candidate: _Candidate, search: CopySearch) -> list[Finding]:
-    table = candidate.table
+    table, rules = candidate.table, _rules(candidate, search)
 
     def open_named(path: str) -> InputFile:
         file = open_input(path)
         file.column_names = None if table is None else table.names
         return file
 
-    audited = search.audit(candidate.path, open_named)
+    audited = search.audit(candidate.path, open_named, rules)
     if table is not None and any(finding.id in _UNREAD for finding in audited.findings):
         # The table's names, or its ids of fields, do not fit the file: it has those that it brings.
-        audited = search.audit(candidate.path, open_input)
+        audited = search.audit(candidate.path, open_input, rules)
     search.traced.extend(audited.traced)
     found = audited.findings
     if any(finding.id == UNCHECKED_FILE.id for finding in found):
         # A footer that is none: its pages count.
         with open_input(candidate.path) as file:
             return [_torn(file.path)] if begins_with_pages(file) else []
-    return [finding for finding in found if finding.id in _COUNTS]
+    return [it for it in found if it.id in _COUNTS and not _is_another_key(it, rules, search)]
+
+
+def _is_another_key(finding: Finding, rules: KeyPolicy, search: CopySearch) -> bool:
+    """Return whether the key may be right: which of several tables was copied is not known."""
+    if finding.id not in _BY_KEY or finding.column is None or rules.table is not None:
+        return False
+    keys = {it.own_key_for(finding.column) for it in search.policy.tables.values()}
+    return len(keys - {None}) > 1
 
 
 def _as_copy(finding: Finding, table: _Table | None) -> Finding:
@@ -393,7 +413,7 @@ def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
         if table is not None or in_log:
             inside |= dict.fromkeys((tree.join(folder, name) for name in folders), (table, in_log))
         if "=" in name_of(folder):
-            search.partitions[folder] = None
+            search.partitions[folder] = search.rules_of(folder, table)
         for name in names:
             path = tree.join(folder, name)
             if search.words is not None:

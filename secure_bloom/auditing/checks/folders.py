@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from secure_bloom.auditing.checks.leaks import has_bounds, shown_record_keys, texts_of
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata
@@ -86,19 +86,21 @@ def _check_orphans(tree: Tree, folder: str, names: Collection[str]) -> Iterator[
 
 
 def check_partitions(
-    files: Iterable[str], folders: Iterable[str], policy: KeyPolicy
+    files: Iterable[str], folders: Mapping[str, KeyPolicy], policy: KeyPolicy
 ) -> Iterator[Finding]:
     """Yield a finding for each folder whose subfolders are named by values of a sensitive column.
 
-    The checked folders are the folders of ``files``, and ``folders``, which have no data files.
+    The checked folders are those of ``files``, and ``folders``, which have no data files, each
+    with its rules.
     """
     found: dict[tuple[str, str], None] = {}
     # Folders have those above them in common, and each is looked at once for a table's rules.
-    seen: set[tuple[str | None, str]] = set()
-    for folder in {**dict.fromkeys(map(folder_of, files)), **dict.fromkeys(folders)}:
-        rules, new = policy.rules_at(folder), list[tuple[str, str]]()
-        while (rules.table, folder) not in seen:
-            seen.add((rules.table, folder))
+    seen: set[tuple[int, str]] = set()
+    live = {folder: policy.rules_at(folder) for folder in dict.fromkeys(map(folder_of, files))}
+    for folder, rules in {**live, **folders, **live}.items():
+        new = list[tuple[str, str]]()
+        while (id(rules), folder) not in seen:
+            seen.add((id(rules), folder))
             above, _, part = folder.rpartition("/")
             column = secret_partition(part, rules)
             if column is not None:

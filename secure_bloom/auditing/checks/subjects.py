@@ -92,30 +92,27 @@ class AuditRun:
     older_names: Callable[[str], Sequence[ColumnMapping]] = lambda _: ()
     paimon_file: Callable[[str], PaimonFile | None] = lambda _: None
     words: WordIndex | None = field(default=None, repr=False)
-    _tables: dict[str | None, AuditRun] = field(default_factory=dict, repr=False)
+    _policies: dict[int, AuditRun] = field(default_factory=dict, repr=False)
 
     def for_file(self, path: str) -> AuditRun:
         """Return the run for one file, under the policy of its table.
 
         Raises PolicyError for a file of no table, or of several.
         """
-        return self._under(self.request.policy.for_table(path))
-
-    def for_copy(self, path: str) -> AuditRun:
-        """Return the run for a file that may be in no table. Then the rules of all tables count."""
-        return self._under(self.request.policy.rules_at(path))
+        return self.under(self.request.policy.for_table(path))
 
     def with_words(self, words: WordIndex) -> AuditRun:
         """Return the run with other words to search for."""
-        return replace(self, words=words, _tables={})
+        return replace(self, words=words, _policies={})
 
-    def _under(self, policy: KeyPolicy) -> AuditRun:
+    def under(self, policy: KeyPolicy) -> AuditRun:
+        """Return the run under a policy of some files, which is kept as long as the run."""
         if policy is self.request.policy:
             return self
-        if policy.table not in self._tables:
+        if id(policy) not in self._policies:
             request = replace(self.request, policy=policy)
-            self._tables[policy.table] = replace(self, request=request, _tables={})
-        return self._tables[policy.table]
+            self._policies[id(policy)] = replace(self, request=request, _policies={})
+        return self._policies[id(policy)]
 
     @cached_property
     def key_forms(self) -> tuple[bytes, ...]:
