@@ -205,7 +205,10 @@ class Truncation:
         return True
 
     def note(self, *, forgotten: bool) -> str:
-        """Return the sentence about the cut for a report."""
+        """Return the sentence about the cut for a report.
+
+        ``forgotten`` is whether the kept bytes were removed.
+        """
         where = "" if forgotten else f"; they are kept in {name_of(self.kept)} beside it"
         return (
             f"{self.bytes} bytes after byte {self.offset}, left by a run that was killed, were "

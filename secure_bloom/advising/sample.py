@@ -42,7 +42,7 @@ _MANY = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What the footer of one file says: the rows of each row group, and bytes."""
+    """Facts from the footer of one file: the rows of each row group, and sizes in bytes."""
 
     path: str
     size: int

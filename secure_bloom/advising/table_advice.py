@@ -35,7 +35,7 @@ class BetterFpp:
     reads_less: bool
 
     def fact(self, first: ColumnTrial) -> str:
-        """Return what is better, as a sentence. ``first`` is the trial of the other probability."""
+        """Return a sentence on what this probability improves. ``first`` is the earlier trial."""
         if self.reads_less or first.absent is None or self.trial.absent is None:
             return f"fpp = {self.fpp:g} reads at least a tenth less: --fpp tries it"
         before, now = first.absent.with_.read, self.trial.absent.with_.read
@@ -182,7 +182,7 @@ class TableAdvice(Report):
     """The advice on a table. ``columns`` that gain come first, in the order of their gain.
 
     ``looked_at`` says which part of the table was tried. ``log`` is the log of queries, if one was
-    given. ``in_clear``: a policy was given, and the files are not encrypted yet.
+    given. ``in_clear`` is whether a policy was given but the files are not encrypted yet.
     """
 
     columns: tuple[ColumnAdvice, ...]

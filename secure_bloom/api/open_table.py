@@ -12,9 +12,9 @@ def open_table(asked: OpenRequest) -> Table:
     """Open a table, and keep what every lookup would read again.
 
     The listing, the footers and the unwrapped data keys stay in memory until the table is closed,
-    and so do the bounds and filters of columns that were asked for.  What does not fit is read as
-    by :func:`read_table`; the column that was used longest ago goes first.
-    The table is the state at its opening; :meth:`Table.refresh` reads what changed since.
+    and so do the bounds and filters of columns in earlier conditions.  What does not fit
+    into ``memory`` is read at each question; the column that was used longest ago is dropped first.
+    The table shows its state at the opening; :meth:`Table.refresh` reads what changed since.
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.

@@ -107,7 +107,7 @@ def _required(policy: KeyPolicy) -> list[str]:
 def has_key(policy: KeyPolicy) -> IsSecret:
     """Return a function that says whether a column has a key under the policy.
 
-    Its arguments are the column's path in a schema, and the path by the table's present names.
+    Its arguments are the column's path in a schema of the table, and the path that files show.
     """
 
     def found(path: Path, shown: Path) -> bool:

@@ -39,7 +39,10 @@ def _default(word: str) -> str | None:
 
 
 def _file_defaults() -> dict[str, str]:
-    """Return word -> path from the nearest file. Raises PolicyError if it has other words."""
+    """Return the settings ``policy`` and ``keyring`` in the nearest file, with their paths.
+
+    Raises PolicyError if the file has other settings.
+    """
     try:
         here = Path.cwd()
     except FileNotFoundError:

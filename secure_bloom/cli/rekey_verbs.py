@@ -302,9 +302,9 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
 
 
 def _print_opened(report: KeyUseReport, *, shown: bool) -> None:
-    """Print what each key opens in each file if that is ``shown``.
+    """Print what each key opens in each file, if this is to be ``shown``.
 
-    Else print the names of the keys of files that readers skip.
+    Otherwise print only the names of the keys of files that readers skip.
     """
     if shown:
         for files, end in ((report.files, ""), (report.skipped, "; readers skip the file")):

@@ -122,7 +122,7 @@ def _storage_option(text: str) -> tuple[str, str]:
 
 
 def _buckets(given: object) -> list[str]:
-    """Return the buckets in all texts that a verb was given: paths, and queries that name them."""
+    """Return the names of buckets in the paths and queries that a verb was given."""
     if isinstance(given, str | PathLike):
         return list(dict.fromkeys(_BUCKET.findall(os.fspath(given))))
     if isinstance(given, Mapping):

@@ -57,10 +57,11 @@ class RecordKeyFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFile:
-    """One file: the numbers of its filter, and the smallest and largest key.
+    """One file: a description of its filter, and its smallest and largest key.
 
-    ``error`` says why nothing is known or, if ``hudi`` is set, why the filter cannot be read.  A
-    signed file whose key is missing is not ``verified``: its content may be forged.
+    ``error`` says why the file could not be read. If ``hudi`` is set, it says why only the filter
+    could not be read. A signed file whose key is missing is not ``verified``: its content may be
+    forged.
     """
 
     path: str

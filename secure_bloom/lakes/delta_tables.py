@@ -1,4 +1,4 @@
-"""Delta tables: live files by the commits and checkpoints of ``_delta_log``."""
+"""Delta tables: the commits and checkpoints in ``_delta_log`` name the live files."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class IcebergTables(TableFormat):
     )
 
     def recognizes(self, path: str) -> bool:
-        """Return whether a path is a table of a catalog, or a metadata file by its name."""
+        """Return whether a path names a table of a catalog, or has the name of a metadata file."""
         return is_in_catalog(path) or name_of(local_path(path)).endswith(METADATA_SUFFIX)
 
     def list_table(self, path: str, at: TableVersion) -> ListedTable:

@@ -1,4 +1,4 @@
-"""Paimon tables: live files by the manifests of the latest snapshot."""
+"""Paimon tables: the manifests of the latest snapshot name the live files."""
 
 from __future__ import annotations
 

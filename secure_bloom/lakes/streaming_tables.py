@@ -1,4 +1,4 @@
-"""Tables of Spark Structured Streaming: files by the log of the query's sink."""
+"""Tables of Spark Structured Streaming: the log of the query's sink names the files."""
 
 from __future__ import annotations
 

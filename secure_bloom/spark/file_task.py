@@ -4,9 +4,9 @@
     work = functools.partial(process, shared=shared, failed=Rewriter.failed)
     report = work(FileTask(path))
 
-The driver sends what opens the work, never a key: each Python worker asks the policy's KMS itself.
-A worker imports this module and what the work needs, and nothing of the driver's part, which would
-take each worker half a second more.
+The driver sends a function that opens the work, never a key: each Python worker asks the policy's
+KMS itself. A worker imports only this module and the modules of the work. Importing the driver's
+part would take half a second more in each worker.
 """
 
 from __future__ import annotations

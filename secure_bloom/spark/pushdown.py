@@ -147,7 +147,7 @@ def _values(asked: Any) -> list[Any]:
 
 
 def _is_beyond(value: Any) -> bool:
-    """Return whether Spark compares with this value in another way than this package."""
+    """Return whether Spark compares values with this one in another way than this package does."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 

@@ -49,7 +49,7 @@ def keys_bytes(keys: Iterable[str]) -> list[bytes]:
 
 
 def java_order(key: bytes) -> bytes:
-    """Return bytes that compare as ``key`` compares in Java's order."""
+    """Return bytes whose order is that of the keys as Java strings."""
     return key.translate(TO_JAVA_ORDER)
 
 

@@ -31,7 +31,7 @@ _OPERATIONS: Final = {
 
 
 class WritableDelta(WritableTable):
-    """The table in a folder."""
+    """A Delta table that a run writes to."""
 
     def __init__(self, folder: str, choice: TableChoice) -> None:
         _refuse_options(folder, choice)

@@ -217,7 +217,7 @@ class IcebergPublication:
             self._report(None, changes)
 
     def _replacements(self, sizes: Mapping[str, int]) -> Iterator[NewDataFile]:
-        """Yield the replacements, after their position deletes were written."""
+        """Write the position deletes of each new file, and yield its replacement."""
         carrier = DeleteCarrier(self.run.table, self.run.chosen.deletes)
         written: list[str] = []
         try:
