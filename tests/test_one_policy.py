@@ -16,6 +16,7 @@ from secure_bloom.parquet.pyarrow_encryption import pyarrow_encryption
 from secure_bloom.spark.session import session_config
 from testing.command_line import run
 from testing.tables import KEYRING, keyring_json
+from tests.lakes.iceberg.tables import in_settings
 
 POLICY = """
 [kms]
@@ -367,3 +368,151 @@ def test_a_policy_without_a_rule_is_not_obeyed_by_everything(lake: Path, text: s
     assert {it.id for it in sb.audit(lake, policy=policy).findings} == {"policy-invalid"}
     done = run("policy", "check", policy)
     assert (done.returncode, "it has no rule" in done.stdout + done.stderr) == (1, True)
+
+
+HEAD = """
+[kms]
+client = "keyring"
+keyring = "keyring.json"
+[footer]
+key = "k_footer"
+"""
+
+
+def filters_in(path: Path) -> set[str]:
+    (file,) = sb.inspect(path, keys=KEYRING).to_dict()["files"]
+    groups = file["row_groups"]
+    return {it["column"] for group in groups for it in group["columns"] if it["bloom"]}
+
+
+@pytest.mark.parametrize("bloom", ["true", "{ fpp = 0.001 }"])
+@pytest.mark.parametrize(
+    "sections",
+    [
+        """
+        [columns.email]
+        key = "k_pii"
+        [tables."orders/*".columns.email]
+        bloom = BLOOM
+        [tables."*"]
+        """,
+        """
+        [columns.email]
+        key = "k_pii"
+        [tables."*"]
+        [tables."customers/*"]
+        [tables."orders/*".columns.email]
+        bloom = BLOOM
+        """,
+        """
+        [tables."lake/*".columns.email]
+        key = "k_pii"
+        [tables."lake/orders/*".columns.email]
+        bloom = BLOOM
+        """,
+        """
+        [tables."lake/*".columns.email]
+        key = "k_pii"
+        [tables."lake/orders/*".columns.email]
+        key = "k_pii"
+        bloom = BLOOM
+        """,
+    ],
+    ids=["above", "last", "outer", "both"],
+)
+def test_a_filter_of_one_table_is_added_where_the_key_is_from_further_out(
+    lake: Path, sections: str, bloom: str
+) -> None:
+    policy = lake.parent / "policy.toml"
+    policy.write_text(HEAD + sections.replace("BLOOM", bloom))
+    assert not sb.reencrypt(lake, policy=policy).failed
+    missing = [it for it in sb.audit(lake, policy=policy).findings if it.id == "filter-missing"]
+    assert [it.fix for it in missing] == [f"`secure-bloom add {lake} --policy {policy}`"]
+    planned = sb.add_bloom_filters(lake, policy=policy, dry_run=True)
+    assert [len(it.filters) for it in planned.files] == [0, 1]
+    assert not sb.add_bloom_filters(lake, policy=policy).failed
+    assert filters_in(lake / "orders" / "x.parquet") == {"email"}
+    assert filters_in(lake / "customers" / "x.parquet") == set()
+    assert not [it for it in sb.audit(lake, policy=policy).findings if it.id == "filter-missing"]
+
+
+def test_a_filter_in_clear_of_one_table_is_kept_beside_a_key_of_another(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    sections = (
+        '[tables."orders/*".columns.email]\nbloom = true\n'
+        '[tables."customers/*".columns.email]\nkey = "k_pii"\n'
+    )
+    policy.write_text(HEAD + sections)
+    assert not sb.reencrypt(lake, policy=policy).failed
+    assert not sb.add_bloom_filters(lake / "orders", policy=policy).failed
+    assert not sb.add_bloom_filters(lake, policy=policy).failed
+    assert filters_in(lake / "orders" / "x.parquet") == {"email"}
+    assert filters_in(lake / "customers" / "x.parquet") == set()
+
+
+BY_CATALOG = [
+    "db.people",
+    "lake.db.people",
+    "iceberg://lake/db.people",
+    "db.*",
+    "db/people/*",
+]
+
+
+@pytest.mark.parametrize("pattern", BY_CATALOG)
+def test_a_pattern_of_a_catalog_is_for_an_iceberg_table_and_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    catalog = in_settings(tmp_path, monkeypatch)
+    name = "iceberg://lake/db.people"
+    rows = pa.table({"email": [f"user{n}@example.com" for n in range(20)], "id": range(20)})
+    table = catalog.create_table("db.people", schema=rows.schema)
+    table.append(rows)
+    policy = tmp_path / "policy.toml"
+    sections = (
+        f'[tables."{pattern}".columns.email]\nkey = "k_pii"\nbloom = true\n'
+        '[tables."protected/*".columns.email]\nkey = "k_pii"\n'
+    )
+    policy.write_text(HEAD + sections)
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    (tmp_path / "keyring.json").chmod(0o600)
+    assert run("policy", "check", policy, "--table", name).returncode == 0
+    assert not sb.reencrypt(name, policy=policy).failed
+    assert not sb.add_bloom_filters(name, policy=policy).failed
+    assert sb.read_table(name, policy=policy, where="id = 3").num_rows == 1
+    assert sb.sql("SELECT email FROM people WHERE id = 3", {"people": name}, policy=policy).num_rows
+    verdicts = sb.probe(name, "email", "user3@example.com", policy=policy)
+    assert not verdicts.failed
+    loaded = catalog.load_table("db.people")
+    assert sb.read_table(loaded, policy=policy, where="id = 3").num_rows == 1
+    assert not sb.rotate_keys(name, policy=policy).failed
+    found = {it.id for it in sb.audit(name, policy=policy).findings}
+    # The old file, and what older snapshots say of it.
+    assert found == {"column-in-clear", "table-log-in-clear"}
+    assert sb.audit(loaded, policy=policy).columns_checked
+
+
+def test_several_tables_of_a_catalog_are_audited_each_by_its_own_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = in_settings(tmp_path, monkeypatch)
+    names = ["iceberg://lake/db.orders", "iceberg://lake/db.people"]
+    rows = pa.table({"email": [f"user{n}@example.com" for n in range(20)], "id": range(20)})
+    for name in names:
+        catalog.create_table(name.rpartition("/")[2], schema=rows.schema).append(rows)
+    policy = tmp_path / "policy.toml"
+    sections = (
+        '[tables."db.people".columns.email]\nkey = "k_pii"\n'
+        '[tables."db.orders"]\nclassified = { clear = ["*"] }\n'
+    )
+    policy.write_text(HEAD + sections)
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    (tmp_path / "keyring.json").chmod(0o600)
+    findings = sb.audit(names, policy=policy).findings
+    assert "policy-table-unknown" not in {it.id for it in findings}
+    clear = [it for it in findings if it.id == "column-in-clear"]
+    assert len(clear) == 1
+    assert "people" in str(clear[0].path)
+    for name in names:
+        sb.reencrypt(name, policy=policy)
+    assert not sb.probe(names, "email", "user3@example.com", policy=policy).failed

@@ -155,7 +155,7 @@ def plan_audit(
     Raises PolicyError if there is nothing to audit: no file, no policy, no KMS to ask.
     """
     roots = as_paths(paths)
-    taken, findings = _policy(policy, roots)
+    taken, findings = _policy(policy, as_paths(paths, to_commit=True))
     today = datetime.datetime.now(datetime.UTC).date()
     accepted = {} if taken is None else current(taken.accepted, today)
     options = replace(options, ignore=(*as_texts("ignore", options.ignore), *accepted))
@@ -178,6 +178,7 @@ def plan_audit(
         findings += tuple(policies.check_master_keys(taken, at_hand, unknown))
     refused: list[SecureBloomError] = []
     tables = list_tables(roots, options.at, refused=refused)
+    request = replace(request, policy=taken.with_tables_at(tables.places()))
     files = tables.paths
     findings += tuple(file_failure(error.path or "", error) for error in refused)
     return AuditPlan(

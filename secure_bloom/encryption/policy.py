@@ -40,7 +40,9 @@ from secure_bloom.encryption.spark_properties import spark_properties
 from secure_bloom.encryption.table_patterns import (
     UnknownTableError,
     inside,
+    is_catalog_address,
     like_table,
+    places_of,
     tables_of,
 )
 from secure_bloom.errors import PolicyError, located
@@ -99,6 +101,8 @@ class KeyPolicy:
     included: tuple[Path, ...] = ()
     #: The file that the policy was loaded from: errors about its columns name it.
     source: str | None = field(default=None, repr=False, compare=False)
+    #: The places of tables of a catalog, whose files belong where the tables belong.
+    places: Mapping[tuple[str, ...], str] = field(default_factory=dict, repr=False, compare=False)
     _likeness: list[Likeness] = field(init=False, repr=False, compare=False, default_factory=list)
     #: The policy of what is outside of all tables. It is made once, as its likeness is.
     _outside: list[KeyPolicy] = field(init=False, repr=False, compare=False, default_factory=list)
@@ -150,14 +154,17 @@ class KeyPolicy:
     def _unite(self) -> None:
         """Give this policy the rules of all its tables, and a footer rule if one of them has one.
 
-        A column that has a key in some table then has a key here too. So a caller that does not
-        say which table it means gets an answer that is too strict, and never one that is too lax.
+        A column that has a key in some table then has a key here too, and one that has a filter
+        in some table has a filter. So a caller that does not say which table it means gets an
+        answer that is too strict, and never one that is too lax.
         """
         rules: dict[str, ColumnRule] = {}
         for policy in (self, *self.tables.values()):
             for path, rule in policy.columns.items():
-                if path not in rules or rules[path].key is None:
-                    rules[path] = rule
+                known = rules.setdefault(path, rule)
+                keyed = rule if known.key is None else known
+                bloom = rule.bloom if known.bloom is None else known.bloom
+                rules[path] = replace(keyed, bloom=bloom)
         # The dataclass is frozen; until its __init__ ends nobody else has it.
         object.__setattr__(self, "columns", rules)
         footers = (it for it in self.tables.values() if it.footer_key is not None)
@@ -173,7 +180,7 @@ class KeyPolicy:
         address belongs to no table, or to several.
         """
         path = os.fspath(address)
-        names = tables_of(path, self.tables)
+        names = tables_of(path, self.tables, self.places)
         if names:
             if names not in self._nested:
                 own, *wider = (self.tables[name] for name in names)
@@ -278,9 +285,21 @@ class KeyPolicy:
         found = {policy.table: policy for policy in map(self.rules_at, paths)}
         if len(found) != 1 or None in found:
             return self
-        named = {name for path in paths for name in self.tables_at(path)}
+        tables = [self.tables_at(path) for path in paths]
+        if all(map(is_catalog_address, paths)) and all(names[0].strip("*/") for names in tables):
+            # All files of a table in a catalog are its own, wherever they lie.
+            return found.popitem()[1]
+        named = {name for names in tables for name in names}
         other = [it for it in self.tables if it not in named and it.strip("*/")]
         return self if other else found.popitem()[1]
+
+    def with_tables_at(self, places: Mapping[str, str]) -> KeyPolicy:
+        """Return the policy for tables of a catalog.
+
+        ``places`` are their folders and files, each with the address of its table. A file there
+        belongs to the table of the policy to which the address belongs.
+        """
+        return replace(self, places=places_of(places)) if places and self.tables else self
 
     def check_has_rules(self) -> None:
         """Raise PolicyError if no rule of the policy says how a column or a footer is stored."""
@@ -293,7 +312,7 @@ class KeyPolicy:
     def tables_at(self, address: str) -> tuple[str, ...]:
         """Return the patterns of the tables that an address is in, the narrowest first, or none."""
         try:
-            return tables_of(address, self.tables)
+            return tables_of(address, self.tables, self.places)
         except UnknownTableError:
             return ()
 

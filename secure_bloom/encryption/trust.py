@@ -8,7 +8,7 @@ file should be.  Encryption.md 5.4 and 5.5.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -62,6 +62,11 @@ class Trust:
         """
         policy = self.enforced_policy
         return self if policy is None else replace(self, policy=policy.for_table(path))
+
+    def with_tables_at(self, places: Mapping[str, str]) -> Trust:
+        """Return the requirements of a policy that knows the places of tables of a catalog."""
+        policy = self.policy
+        return self if policy is None else replace(self, policy=policy.with_tables_at(places))
 
     @property
     def enforced_policy(self) -> KeyPolicy | None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from secure_bloom.encryption.table_patterns import is_catalog_address
 from secure_bloom.errors import PolicyError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.lakes.formats import listed_by_log, named_format
 from secure_bloom.lakes.managed_tables import refuse_above, refuse_folder
@@ -17,6 +18,7 @@ from secure_bloom.lakes.table_format import ListedTable, TableFormat, below_key
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import (
     InputFile,
+    below,
     find_files,
     is_object_uri,
     join,
@@ -54,6 +56,19 @@ class TableListing:
     def column_names(self) -> set[str]:
         """Return the columns that tables have and their files may lack."""
         return set().union(*(table.schema() for table in self.tables))
+
+    def places(self) -> dict[str, str]:
+        """Return the folders and files of tables that were named by an address, with the address.
+
+        A live file that lies in no folder of its table is named itself.
+        """
+        found: dict[str, str] = {}
+        for table in self.logs:
+            if table.named is not None and is_catalog_address(table.named):
+                folders = {it.rstrip("/") for it in (table.place, *table.locations)}
+                outside = (it for it in table.files if not any(below(it, top) for top in folders))
+                found |= dict.fromkeys((*folders, *outside), table.named)
+        return found
 
     def paimon_file(self, path: str) -> PaimonFile | None:
         """Return what a Paimon table says of a file, or None if the file is in no Paimon table."""

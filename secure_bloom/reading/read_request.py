@@ -67,7 +67,7 @@ class TableRequest:
             allow_unverified=self.allow_unverified,
             allow_unprotected=self.allow_unprotected,
             # Paths that come one by one can be asked for only once.
-            paths=() if isinstance(self.paths, Iterator) else as_paths(self.paths),
+            paths=() if isinstance(self.paths, Iterator) else as_paths(self.paths, to_commit=True),
         )
 
     def at(self) -> TableVersion:

@@ -43,6 +43,7 @@ from secure_bloom.spark.table_job import (
     table_files,
     time_of_files,
 )
+from secure_bloom.spark.table_names import with_named_tables
 from secure_bloom.storage import refuse_append
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -130,7 +131,8 @@ def add_bloom_filters(
     wanted = reporting(on_error, report, progress)
     needs_kms = wanted.on_error is OnError.RAISE
     every = as_paths(paths)
-    request = filter_request(columns, policy, replace_filters=replace_filters).for_paths(every)
+    named = with_named_tables(spark, policy, every)
+    request = filter_request(columns, named, replace_filters=replace_filters).for_paths(every)
     access = Access(policy=request.guard.policy, allow_unprotected=allow_unprotected)
     access.checked_resolver()
     warn_of_other_policy(spark, access.policy)

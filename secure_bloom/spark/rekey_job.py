@@ -34,6 +34,7 @@ from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.session import warn_of_other_policy
 from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_choice, time_of_files
+from secure_bloom.spark.table_names import with_named_tables
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
@@ -127,7 +128,7 @@ def reencrypt(
         "verify": verify,
     }
     every = as_paths(paths)
-    own = loaded_policy(policy, every)
+    own = loaded_policy(with_named_tables(spark, policy, every), every)
     checked = reencryption(own, keys=None, **setting)
     warn_of_other_policy(spark, own)
     table = table_to_write([*map(absolute_place, every)])
@@ -216,7 +217,7 @@ def rotate_keys(
         "verify": verify,
     }
     every = as_paths(paths)
-    own = loaded_policy(policy, every)
+    own = loaded_policy(with_named_tables(spark, policy, every), every)
     checked = rotation(own, keys=None, **setting)
     warn_of_other_policy(spark, own)
     table = table_to_write([*map(absolute_place, every)])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.spark.compat import table_description
 from secure_bloom.spark.java_errors import reason_of
@@ -13,6 +15,8 @@ from secure_bloom.storage.paths import is_object_uri, local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from secure_bloom.encryption.policy import KeyPolicy
 
 _PART = r"(?:[A-Za-z0-9_]+|`(?:[^`]|``)+`)"
 
@@ -42,6 +46,17 @@ def table_location(spark: SparkSession, text: str) -> str:
         )
     location = str(described["location"])
     return location if is_object_uri(location) else local_path(location)
+
+
+def with_named_tables(
+    spark: SparkSession, policy: GivenPolicy, paths: Sequence[str]
+) -> KeyPolicy | None:
+    """Return the policy. It knows the folders of the tables that ``paths`` name in the catalog."""
+    loaded = loaded_policy(policy)
+    if loaded is None or not loaded.tables:
+        return loaded
+    folders = {table_location(spark, path): path for path in paths}
+    return loaded.with_tables_at({it: name for it, name in folders.items() if it != name})
 
 
 def _has_table(spark: SparkSession, name: str) -> bool:

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.table_patterns import UnknownTableError, like_table, tables_of
+from secure_bloom.encryption.table_patterns import (
+    UnknownTableError,
+    like_table,
+    places_of,
+    tables_of,
+)
 from secure_bloom.errors import PolicyError
 
 NAMED = [
@@ -47,6 +52,36 @@ NAMED = [
 def test_an_address_belongs_to_the_table_that_says_most_of_it(address: str, table: str) -> None:
     assert tables_of(address, NAMED)[0] == table
     assert tables_of(address, reversed(NAMED))[0] == table
+
+
+@pytest.mark.parametrize(
+    ("address", "pattern", "belongs"),
+    [
+        ("iceberg://prod/shop.items", "prod.shop.items", True),
+        ("iceberg://prod/shop.items", "iceberg://prod/shop.items", True),
+        ("iceberg://prod/eu.shop.items", "shop.items", True),
+        ("iceberg://prod/eu.shop.items", "iceberg://prod/shop.items", False),
+        ("iceberg://prod/shop.items2", "shop.items", False),
+        ("paimon:///lake/shop.items", "shop.items", True),
+        ("paimon:///lake/shop.items$branch_test", "shop.items", True),
+        # As Spark names it.
+        ("prod.shop.items", "shop.items", True),
+        ("prod.`shop`.items", "shop.items", True),
+        ("shop.items.parquet", "shop.items", False),
+        ("./shop.items", "items", False),
+    ],
+)
+def test_the_table_of_a_catalog(address: str, pattern: str, belongs: bool) -> None:
+    assert tables_of(address, [pattern, "*"])[0] == (pattern if belongs else "*")
+
+
+def test_a_file_belongs_where_its_table_of_a_catalog_belongs() -> None:
+    places = places_of({"file:///w/shop.db/items": "iceberg://prod/shop.items"})
+    inside = "/w/shop.db/items/data/0.parquet"
+    assert tables_of(inside, ["shop.items", "items/*", "*"], places)[0] == "shop.items"
+    assert tables_of(inside, ["items/*", "*"], places)[0] == "items/*"
+    assert tables_of(inside, ["shop.db/*", "*"], places)[0] == "shop.db/*"
+    assert tables_of("/w/shop.db/other/0.parquet", ["shop.items", "*"], places)[0] == "*"
 
 
 def test_a_relative_path_belongs_to_the_table_of_its_folder(

@@ -102,6 +102,7 @@ class TableFiles:
         self.paths = list(self.listing.paths)
         self.workers = files_at_once(self.paths)
         self.resolver = resolver
+        resolver.trust = resolver.trust.with_tables_at(self.listing.places())
         self.unverified: list[str] = []
         self._key_prefetch = KeyPrefetch(resolver)
         self._lock = threading.RLock()
