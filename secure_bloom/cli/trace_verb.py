@@ -110,11 +110,7 @@ def _notes(column: ColumnWords) -> Iterator[str]:
     """Yield notes on a column: what was not searched for, and in which way values were found."""
     if column.not_searched is not None:
         yield f"no value was searched for: {column.not_searched}"
-    elif column.left_out:
-        yield (
-            f"{column.left_out:,} of {column.values:,} values were not searched for: they are so "
-            "dense that other columns have them by chance"
-        )
+    yield from column.partly_searched()
     if not column.is_whole:
         yield (
             "--memory is too small for the words of the files that may be values: not all were "

@@ -67,7 +67,8 @@ class ColumnWords:
     ``values`` counts the distinct values that are long enough. ``left_out`` counts the long enough
     values that are not searched for, because numbers or dates are so dense that other columns have
     them by chance. With ``is_estimated`` the words were kept in a Bloom filter, because the column
-    does not fit into memory, and both counts are estimates. With ``as_written`` the index has only
+    does not fit into memory, and both counts are estimates. ``short_or_long`` counts the distinct
+    values of a length that is not searched for. With ``as_written`` the index has only
     values that the files have exactly as written, and ``values`` counts the rows of the column.
     ``not_searched`` says why no value is searched for, or is None.
     """
@@ -79,6 +80,7 @@ class ColumnWords:
     is_estimated: bool = False
     as_written: bool = False
     not_searched: str | None = None
+    short_or_long: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """Return the counts in the form of JSON documents."""
@@ -86,11 +88,28 @@ class ColumnWords:
             "column": self.name,
             "values": self.values,
             "left_out": self.left_out,
+            "short_or_long": self.short_or_long,
             "is_whole": self.is_whole,
             "is_estimated": self.is_estimated,
             "as_written": self.as_written,
             "not_searched": self.not_searched,
         }
+
+    def partly_searched(self) -> Iterator[str]:
+        """Yield which of the values were not searched for, if others were."""
+        if self.not_searched is not None:
+            return
+        if self.left_out:
+            yield (
+                f"{self.left_out:,} of {self.values:,} values were not searched for: they are so "
+                "dense that other columns have them by chance"
+            )
+        if self.short_or_long:
+            yield (
+                f"{self.short_or_long:,} values were not searched for: words of fewer than "
+                f"{_SHORTEST} letters, numbers of fewer than {_FEWEST_DIGITS} digits, or more than "
+                f"{LONGEST} bytes"
+            )
 
 
 Entries = NDArray[np.uint64]
@@ -200,6 +219,7 @@ class _Reading:
     def __init__(self, subject: SearchedColumn) -> None:
         self.subject = subject
         self.numbers, self.longest, self.shapes = _Numbers(subject.rows), 0, new_shapes()
+        self.short_or_long = DistinctNumbers(np.uint64, _MOST_SHORT_OR_LONG)
 
     def entries(self) -> Iterator[Entries]:
         """Yield the entries of some values at a time."""
@@ -208,6 +228,7 @@ class _Reading:
         for given, found in in_order(lambda it: (it, _folded(it)), texts, FOLDERS):
             if given.is_value:
                 self.numbers.add_moments(given.moments, are_days=given.are_days)
+                self.short_or_long.add(found.short_or_long)
             for bounds in found.bounds:
                 self.numbers.add(*bounds)
             self.longest = max(self.longest, found.longest)
@@ -258,6 +279,8 @@ class _Numbers:
 #: smallest and the largest: other columns have them by chance, so they are not searched for.
 _DENSE: Final = 0.2
 _MOST_MOMENTS: Final = 1 << 21
+#: The most values of other lengths that are counted.
+_MOST_SHORT_OR_LONG: Final = 1 << 20
 
 
 def _taken(
@@ -274,6 +297,7 @@ def _taken(
         is_whole=is_whole,
         as_written=subject.rows > 0,
         left_out=(count - searched) * times,
+        short_or_long=len(reading.short_or_long.found()),
         not_searched=None if searched else _why(subject, has_values=count > 0),
     )
     return TakenWords(kept, reading.longest, reading.shapes, column, numbers)
@@ -319,12 +343,16 @@ def _dense(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.bool_]:
 
 
 class _Folded(NamedTuple):
-    """The words of some texts: their entries, shapes and number bounds, and the longest length."""
+    """The words of some texts: their entries, shapes and number bounds, and the longest length.
+
+    ``short_or_long`` has the hashes of words of other lengths than those that are searched for.
+    """
 
     entries: NDArray[np.uint64]
     longest: int
     shapes: NDArray[np.uint8]
     bounds: list[tuple[int, int, int]]
+    short_or_long: NDArray[np.uint64]
 
 
 def _folded(given: Texts) -> _Folded:
@@ -347,7 +375,8 @@ def _folded(given: Texts) -> _Folded:
         starts = (ends - length)[kept & is_number & (digits == size)]
         bounds.append((size, *_bounds(folded, starts, size)))
     longest = int(length[kept].max(initial=0))
-    return _Folded((hashes | info)[kept], longest, shapes, bounds)
+    others = hashes[~kept & (length > 0)]
+    return _Folded((hashes | info)[kept], longest, shapes, bounds, others)
 
 
 def _bounds(folded: NDArray[np.uint8], starts: NDArray[np.int64], digits: int) -> tuple[int, int]:

@@ -274,10 +274,12 @@ def partly_searched(index: WordIndex, path: str | None = None) -> Iterator[Findi
 
 
 def not_searched(index: WordIndex) -> Iterator[Finding]:
-    """Yield a finding for each column of which no value was searched for."""
+    """Yield findings for columns of which no value, or only a part, was searched for."""
     for column in index.columns:
         if column.not_searched is not None:
             what = f"no value was searched for elsewhere: {column.not_searched}"
+            yield VALUES_NOT_SEARCHED.finding(what, column=column.name)
+        for what in column.partly_searched():
             yield VALUES_NOT_SEARCHED.finding(what, column=column.name)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity, fix_of
+from secure_bloom.auditing.rules.leak_rules import VALUES_NOT_SEARCHED
 from secure_bloom.reports.text import counted, legible
 
 #: An id with more wordings than this is one mistake: hostile files can word findings endlessly.
@@ -197,14 +198,15 @@ def verdict(report: AuditReport, groups: Sequence[Mistake]) -> Conclusion:
     files, whose = counted(report.files, "file"), "its" if report.files == 1 else "their"
     return Conclusion(
         state=state,
-        headline=_headline(state, found),
+        headline=_headline(state, found, groups),
         scope=f"{files} looked at, {report.columns_checked:,} of {whose} columns checked",
     )
 
 
-def _headline(state: State, found: Sequence[Mistake]) -> str:
+def _headline(state: State, found: Sequence[Mistake], groups: Sequence[Mistake]) -> str:
     if state is State.CLEAN:
-        return "clean"
+        is_partial = any(group.id == VALUES_NOT_SEARCHED.id for group in groups)
+        return "clean, but not all values were searched for" if is_partial else "clean"
     if state is State.UNCHECKED:
         return "nothing wrong found, but not all could be checked"
     if any(group.paths and group.state is not State.UNCHECKED for group in found):

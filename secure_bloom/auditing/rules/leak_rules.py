@@ -80,9 +80,9 @@ VALUES_MENTIONED = Rule(
 VALUES_NOT_SEARCHED = Rule(
     id="values-not-searched",
     severity=Severity.NOTE,
-    meaning="No value of a sensitive column was searched for with `--check-values`: its values are "
-    "too short, or numbers or dates so dense that other columns have them by chance. Whether "
-    "another file or column repeats them is unknown.",
+    meaning="With `--check-values`, no value of a sensitive column was searched for, or not all: "
+    "they are too short, or numbers, dates or IP addresses so dense that other columns have them "
+    "by chance. Whether another file or column repeats them is unknown.",
     fix="look at the other files and columns in clear for copies of the column",
 )
 HUDI_KEYS_IN_CLEAR = Rule(

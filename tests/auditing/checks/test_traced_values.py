@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from secure_bloom.auditing.formats.mistakes import group_report, verdict
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.running.memory_budget import VARIABLE
@@ -218,3 +219,33 @@ def test_files_whose_footer_is_not_audited_are_searched(
     leaked = [(it.path, it.column) for it in report.findings if it.id == "values-in-clear"]
     column = "mail" if name == "b.parquet" and content == in_clear() and not tables else "email"
     assert leaked == [(str(tmp_path / "lake" / "other" / name), column)]
+
+
+def test_values_that_are_not_searched_for_are_a_note_with_counts(tmp_path: Path) -> None:
+    """Addresses of one network are as dense as numbers, so a log of them is not found."""
+    addresses = [f"192.168.{n // 256}.{n % 256}" for n in range(2_000)]
+    table = customers(2_000).set_column(0, "email", pa.array(addresses))
+    path = sound(tmp_path, table=table)
+    (path.parent / "access.log").write_text("".join(f"{it} GET /\n" for it in addresses[:500]))
+    example = Example(path=path.parent)
+    report = example.audit(check_values=True)
+    (note,) = (it for it in report.notes if it.column == "email")
+    assert (note.id, "800 of 2,000 values were not searched for" in note.what) == (
+        "values-not-searched",
+        True,
+    )
+    assert verdict(report, group_report(report)).headline == (
+        "clean, but not all values were searched for"
+    )
+
+
+def test_short_values_of_a_column_are_counted(tmp_path: Path) -> None:
+    table = customers(30)
+    names = pa.array([*(f"Person{n}" for n in range(10)), *("Li", "Bo", "Wu", "") * 5])
+    report = Example(path=sound(tmp_path, table=table.set_column(0, "email", names))).audit(
+        check_values=True
+    )
+    (note,) = (it for it in report.notes if it.column == "email")
+    assert note.what.startswith("3 values were not searched for: words of fewer than 4 letters")
+    (column,) = (it for it in (report.leak_search or {})["columns"] if it["column"] == "email")
+    assert (column["short_or_long"], column["left_out"]) == (3, 0)
