@@ -20,7 +20,7 @@ from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.key_rules import KEYS_IN_LAKE
 from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_FIX, PAIMON_INDEX_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.lakes import TableListing
+from secure_bloom.lakes import TableListing, is_in_catalog
 from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.lakes.table_format import ListedTable, TableFormat
 from secure_bloom.reports.text import legible, shell_word
@@ -65,7 +65,8 @@ class Targets:
         self.mask: Callable[[str], str] = str
         self._tables = tables.logs
         self._unknown_keys = unknown_keys
-        self._given = [local_path(path) for path in given]
+        # A table of a catalog has no plain files.
+        self._given = [local_path(path) for path in given if not is_in_catalog(path)]
         self._managed = [
             *(place for it in self._tables for place in (it.place, *it.locations)),
             *refused,

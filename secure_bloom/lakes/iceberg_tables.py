@@ -29,9 +29,9 @@ class IcebergTables(TableFormat):
     # Anywhere in the name: a compressed one ends in .metadata.json.gz.
     log_mark = re.compile(r".*\.metadata\.json.*", re.DOTALL)
     refusal = (
-        "the catalog knows which file counts: give add and the verbs that read "
-        "iceberg://CATALOG/NAMESPACE.TABLE; those that read take the metadata file too, "
-        "metadata/*.metadata.json"
+        "the catalog knows which file counts: give iceberg://CATALOG/NAMESPACE.TABLE in the place "
+        "of the folder; verbs that read take the current metadata file too, "
+        "metadata/*.metadata.json, and an audit takes both beside other folders"
     )
     rewritten_by = (
         "give secure-bloom {verb} the table by its catalog, as iceberg://CATALOG/NAMESPACE.TABLE: "

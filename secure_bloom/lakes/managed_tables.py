@@ -185,9 +185,9 @@ def _refuse(
     for found in present:
         if set(present).isdisjoint(honoured):
             raise UnsupportedFeatureError(
-                f"{found}: its own log ({found.log_folder}) records which files are part of it, "
-                "and their sizes; replacing one of these files breaks the table, and its files "
-                "without the log hold rows that were removed or never committed",
+                f"{found}: its own log ({found.log_folder}) records which of its files count, and "
+                "their sizes. By its folder alone, whoever reads meets rows that were removed or "
+                "never committed, and whoever replaces a file breaks the table",
                 hint=found.refusal,
                 path=folder,
             )

@@ -21,6 +21,7 @@ from secure_bloom.auditing.formats.terminal import render_text
 from secure_bloom.encryption.policy import KeyPolicy
 from testing.tables import KEYRING, customers, keyring_json
 from tests.auditing.examples import EXAMPLES, POLICY, ROWS, rules, sound
+from tests.lakes.iceberg.tables import NAME, in_settings
 
 
 def _lake(folder: Path) -> Path:
@@ -136,3 +137,24 @@ def test_a_table_that_a_sample_left_out_is_used(tmp_path: Path) -> None:
     report = sb.audit(tmp_path, policy=policy, keys=KEYRING, sample=1)
     unused = [it.what for it in (*report.findings, *report.notes) if it.id == "policy-table-unused"]
     assert unused == ['no file belongs to [tables."gone/*"]']
+
+
+def test_a_table_of_a_catalog_is_audited_beside_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = in_settings(tmp_path, monkeypatch)
+    table = catalog.create_table("db.people", customers(ROWS).schema)
+    table.append(customers(ROWS))
+    folder = tmp_path / "protected"
+    folder.mkdir()
+    sound(folder)
+    for roots in ([NAME, str(folder)], [str(folder), NAME]):
+        report = sb.audit(roots, policy=POLICY, keys=KEYRING)
+        assert {it.table for it in report.tables} == {NAME, str(folder)}
+        fixes = {it.fix for it in report.findings if it.id == "column-in-clear"}
+        assert fixes
+        assert all(f"secure-bloom reencrypt {NAME}" in it for it in fixes)
+    # A folder above the table does not say which of its files count, and the hint says what does.
+    with pytest.raises(sb.UnsupportedFeatureError, match="whoever reads") as caught:
+        sb.audit(Path(table.location().removeprefix("file://")).parent, policy=POLICY, keys=KEYRING)
+    assert "give iceberg://CATALOG/NAMESPACE.TABLE in the place of" in str(caught.value.hint)
