@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -86,10 +86,12 @@ def sql(asked: SqlRequest) -> pa.Table:
 
 
 @contextmanager
-def answered(asked: SqlRequest) -> Iterator[tuple[pa.RecordBatchReader, list[str]]]:
+def answered(
+    asked: SqlRequest, check: Callable[[Table], None] | None = None
+) -> Iterator[tuple[pa.RecordBatchReader, list[str]]]:
     """Yield the rows of the answer, and the columns that are null or left out for lack of a key.
 
-    The rows can be read once, inside the block.
+    The rows can be read once, inside the block.  ``check`` is called with each table before.
     """
     with OpenQuery(asked.query) as query, _own_policies(query, asked), ExitStack() as opened:
         given = by_name("tables", asked.tables)
@@ -109,6 +111,9 @@ def answered(asked: SqlRequest) -> Iterator[tuple[pa.RecordBatchReader, list[str
             )
             with _named_alike(name, given):
                 tables[name] = opened.enter_context(Table(request))
+        if check is not None:
+            for table in tables.values():
+                check(table)
         yield query.run(tables, asked.parameters, asked.missing_keys), query.hidden
 
 

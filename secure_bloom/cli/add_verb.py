@@ -33,9 +33,10 @@ from secure_bloom.cli.terminal_tables import (
 )
 from secure_bloom.cli.verbosity import print_line, print_notes
 from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.lakes.output_rules import require_report_file
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
 from secure_bloom.runs.target import SNAPSHOT
-from secure_bloom.storage.output_files import require_report_file, write_metrics
+from secure_bloom.storage.output_files import write_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

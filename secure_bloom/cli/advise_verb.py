@@ -19,8 +19,8 @@ from secure_bloom.cli.shared_arguments import (
     with_form_options,
 )
 from secure_bloom.cli.timeout import with_timeout
+from secure_bloom.lakes.output_rules import require_report_file
 from secure_bloom.reports.text import counted, human_bytes, legible, without_commands
-from secure_bloom.storage.output_files import require_report_file
 
 if TYPE_CHECKING:
     from rich.console import Console

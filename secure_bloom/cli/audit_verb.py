@@ -27,10 +27,10 @@ from secure_bloom.cli.shared_arguments import (
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import is_quiet, print_note, say
 from secure_bloom.errors import PolicyError, refused_by_system
+from secure_bloom.lakes.output_rules import require_report_file
 from secure_bloom.reports.text import shell_word, without_commands
 from secure_bloom.running.bounded_documents import read_bounded
 from secure_bloom.storage.output_files import (
-    require_report_file,
     write_metrics,
     write_report_file,
 )

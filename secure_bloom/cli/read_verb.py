@@ -17,7 +17,6 @@ from secure_bloom.cli.row_formats import (
     format_of,
     output_file,
     print_written,
-    refuse_part_of_table,
     rows_of,
     with_row_options,
     write_rows,
@@ -122,11 +121,11 @@ def read_command(
         missing_keys=missing_keys,
     )
     with Table(request) as table:
+        if file is not None and form is not None:
+            table.refuse_output(file, form)
         read = table.ask(request, explain=explain)
     if not explain:
         print_hidden(read.request.hidden.names, missing_keys)
-    if file is not None and form is not None:
-        refuse_part_of_table(file, form, paths, read.paths)
     if plan_only:
         return _plan(read, explain=explain, output=output, as_json=as_json, verbose=verbose)
     writing = partial(write_rows, for_spreadsheets=for_spreadsheets)

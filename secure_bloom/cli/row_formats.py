@@ -12,7 +12,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -73,6 +73,7 @@ def output_file(text: str | None, *, stdout_is_free: bool = True) -> Path | None
     path = Path(local_path(as_path(text)))
     with system_errors(text):
         _require_writable(path, text)
+        _refuse_files_of_options(path)
     return path
 
 
@@ -90,32 +91,25 @@ def _require_writable(path: Path, text: str) -> None:
         )
 
 
-def refuse_part_of_table(
-    output: Path, form: str, given: Sequence[str], files: Sequence[str]
-) -> None:
-    """Raise PolicyError if rows in clear would replace an input file, or join the table.
-
-    ``given`` are the paths as the caller named them.  Any Parquet file in a folder among them would
-    be a part of the table from then on.
-    """
-    with system_errors(str(output)):
-        target = output.resolve()
-        is_input = target in _resolved(files)
-        folders = [path for path in _resolved(given) if path.is_dir()] if form == "parquet" else []
-    if is_input:
-        raise PolicyError(
-            "the output would overwrite the input", hint="name another file", path=str(output)
-        )
-    if any(target.is_relative_to(folder) for folder in folders):
-        raise PolicyError(
-            "the output would become a file of the table, its rows in clear",
-            hint="name a file in another folder",
-            path=str(output),
-        )
-
-
-def _resolved(paths: Sequence[str]) -> set[Path]:
-    return {Path(local_path(path)).resolve() for path in paths if not is_object_uri(path)}
+def _refuse_files_of_options(output: Path) -> None:
+    """Raise PolicyError if an option or argument names the same file: a policy, parameters."""
+    context = click.get_current_context(silent=True)
+    if context is None or not output.exists():
+        return
+    for option in context.command.params:
+        is_file = isinstance(option.type, click.Path) or "FILE" in (option.metavar or "")
+        if option.name == "output" or not is_file:
+            continue
+        value = context.params.get(option.name or "")
+        for each in map(str, value if isinstance(value, tuple) else (value,)):
+            # An option for several tables has NAME=FILE.
+            for named in map(Path, (each, each.partition("=")[2])):
+                if named.is_file() and output.samefile(named):
+                    raise PolicyError(
+                        "the output would overwrite the input",
+                        hint="name another file",
+                        path=str(output),
+                    )
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +28,9 @@ from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.errors import PolicyError
 from secure_bloom.reading.rows.python_texts import json_of
+
+if TYPE_CHECKING:
+    from secure_bloom.reading import Table
 
 
 @click.command("sql", short_help="Run a SQL query over tables.")
@@ -88,7 +91,12 @@ def sql_command(
         missing_keys=missing_keys,
         **access.arguments(),
     )
-    with answered(request) as (rows, hidden):
+
+    def refuse(table: Table) -> None:
+        if file is not None and form is not None:
+            table.refuse_output(file, form)
+
+    with answered(request, refuse) as (rows, hidden):
         print_hidden(hidden, missing_keys)
         if form is None:
             found = [json_of(row) for batch in rows for row in rows_of(batch)]

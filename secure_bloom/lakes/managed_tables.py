@@ -100,6 +100,12 @@ def refuse_output(folder: str) -> None:
     _refuse_folders(dict.fromkeys(tree.parents(tree.join(folder, "new")), tree))
 
 
+def tables_above(path: str) -> dict[str, TableFormat]:
+    """Return the folders above a path that have the log of a table, whether the path exists."""
+    tree = tree_of(path)
+    return _refuse_folders(dict.fromkeys(tree.parents(path), tree), formats.FORMATS)
+
+
 def _refuse_folders(
     above: Mapping[str, Tree], honoured: Collection[TableFormat] = ()
 ) -> dict[str, TableFormat]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from secure_bloom.calling.arguments import asks, checked_arguments, member_of
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import FileChangedError, PolicyError, imported_for
+from secure_bloom.lakes.output_rules import refuse_rows
 from secure_bloom.parquet.structures.metadata import ConvertedType
 from secure_bloom.reading.probing import TableProbe
 from secure_bloom.reading.read_request import OpenRequest, Question, TableRequest
@@ -27,11 +28,14 @@ from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.listing import DATA_SUFFIXES
 from secure_bloom.storage.paths import as_paths, name_of
 from secure_bloom.storage.table_objects import table_path
 
 # Imported where they are used: verdicts need none of them.
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
     import pyarrow as pa
 
@@ -416,6 +420,11 @@ class Table:
             missing_keys=self.missing_keys(question.missing_keys),
             explain=explain,
         )
+
+    def refuse_output(self, output: Path, form: str) -> None:
+        """Raise PolicyError if rows in ``output`` would replace or join the table's files."""
+        is_data = form == "parquet" or output.name.lower().endswith(DATA_SUFFIXES)
+        refuse_rows(output, is_data=is_data, given=self._given, listing=self._opened().listing)
 
     def missing_keys(self, given: str | None = None) -> MissingKeys:
         """Return how hidden columns are read: as ``given``, else as chosen in ``open_table``.

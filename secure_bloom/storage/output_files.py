@@ -1,11 +1,10 @@
 """Write rows, a report, or the numbers of a run to the file that an option names.
 
-    require_report_file(output, policy_path, keyring)    before the run
-    write_report_file(output, text, "the report")        after it
+    write_report_file(output, text, "the report")
     write_metrics(metrics, "audit", numbers)
 
 A full disk or a crash leaves the old file or the new one.  A pipe or a device takes the text as it
-is.  A file that holds rows or keys is never replaced by a report.
+is.  `lakes/output_rules` refuses files before a run.
 """
 
 from __future__ import annotations
@@ -15,59 +14,14 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from secure_bloom.errors import PolicyError, SecureBloomError, refused_by_system
 from secure_bloom.reports.prometheus import metrics_text
-from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.staged_file import staged_file
 
 #: The output holds rows of an encrypted table in clear, so only its owner may read it.
 _PRIVATE = 0o600
-#: How data files begin: Parquet, encrypted Parquet, Avro, Arrow, ORC.
-_DATA: Final = (b"PAR1", b"PARE", b"Obj\x01", b"ARROW1", b"ORC")
-#: A keyring has one of these words.
-_KEYS: Final = (b'"master_keys"', b'"data_keys"', b'"explicit"')
-#: Folders in which the logs of tables are.
-_LOGS: Final = frozenset({"_delta_log", "_spark_metadata", ".hoodie"})
-#: Bytes at the beginning of a file that are read to recognise it.
-_HEAD = 65_536
-
-
-def require_report_file(target: Path | None, *needed: Path | None) -> None:
-    """Raise PolicyError, before anything is read, if a report cannot be written to ``target``.
-
-    A report never replaces a file in ``needed`` (the policy, the keyring), another keyring, a data
-    file, or a part of a table's log.
-    """
-    if target is None:
-        return
-    with system_errors(str(target)):
-        if target.is_dir():
-            raise PolicyError(
-                "a report cannot be written to a folder",
-                hint=f"name a file in it: {target / 'report'}",
-                path=str(target),
-            )
-        if not target.parent.is_dir():
-            raise PolicyError(
-                f"a report cannot be written: there is no folder {target.parent}",
-                hint="make the folder first",
-                path=str(target),
-            )
-        if not target.is_file():
-            return
-        place = target.resolve()
-        with place.open("rb") as file:
-            head = file.read(_HEAD)
-        is_needed = any(it is not None and it.exists() and it.samefile(place) for it in needed)
-        is_kept = head.startswith(_DATA) or any(word in head for word in _KEYS)
-    if is_needed or is_kept or _LOGS & {*place.parts}:
-        raise PolicyError(
-            "the report would replace a file that is not a report",
-            hint="name another file",
-            path=str(target),
-        )
 
 
 def write_report_file(target: Path, text: str, what: str, *, mode: int | None = None) -> None:

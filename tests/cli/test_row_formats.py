@@ -23,7 +23,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import row_formats
-from secure_bloom.cli.row_formats import output_file, refuse_part_of_table, write_rows
+from secure_bloom.cli.row_formats import output_file, write_rows
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import output_files
 from secure_bloom.storage.output_files import replaced
@@ -458,8 +458,6 @@ def test_a_system_that_refuses_to_look_at_the_output_is_told(
         broken.setattr(Path, "is_dir", failing)
         with pytest.raises(PolicyError, match="the system refuses: i/o error"):
             output_file(str(output))
-        with pytest.raises(PolicyError, match="the system refuses: i/o error"):
-            refuse_part_of_table(output, "parquet", [str(tmp_path)], [])
 
 
 def test_rows_are_reported_as_written_although_the_file_is_gone(

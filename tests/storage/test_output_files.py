@@ -10,26 +10,15 @@ import pytest
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.prometheus import metrics_text
-from secure_bloom.storage.output_files import require_report_file, write_metrics
+from secure_bloom.storage.output_files import write_metrics
 
 NUMBERS = {"seconds": (1.25, "Duration.")}
-
-
-def test_no_report_replaces_a_part_of_a_log(tmp_path: Path) -> None:
-    commit = tmp_path / "_delta_log" / "0.json"
-    commit.parent.mkdir()
-    commit.write_text("{}")
-    with pytest.raises(PolicyError, match="not a report"):
-        require_report_file(commit)
-    require_report_file(tmp_path / "new.json")
-    require_report_file(None)
 
 
 def test_a_pipe_takes_the_numbers_and_stays_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
-        require_report_file(pipe)
         write_metrics(pipe, "add", NUMBERS)
         assert reader.stdout is not None
         assert reader.stdout.read() == metrics_text("add", NUMBERS)

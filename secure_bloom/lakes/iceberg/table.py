@@ -147,7 +147,7 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
     )
 
     snapshot = _snapshot(table, at)
-    schema = _schema(table, snapshot)
+    schema = _schema(table, None if at.is_latest else snapshot)
     lists = [] if snapshot is None else listed_manifests(snapshot, table.io)
     files, opened = counted_by_block(table.io), opener(path)
     index = DeleteIndex(table.specs(), opened, key_columns(table))
@@ -200,11 +200,12 @@ def _snapshot(table: Any, at: TableVersion) -> Any:
     return found
 
 
-def _schema(table: Any, snapshot: Any) -> Any:
-    """Return the schema of a snapshot. The current snapshot has the table's current schema."""
-    if snapshot is None or snapshot == table.current_snapshot():
-        return table.schema()
-    return table.schemas().get(snapshot.schema_id) or table.schema()
+def _schema(table: Any, asked: Any) -> Any:
+    """Return the schema of the snapshot that was asked for, else the table's current schema.
+
+    They differ also for the current snapshot, if the schema was changed after it.
+    """
+    return (asked and table.schemas().get(asked.schema_id)) or table.schema()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
