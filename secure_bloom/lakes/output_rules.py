@@ -122,7 +122,7 @@ def _is_read(place: str, given: Collection[str], listing: TableListing) -> bool:
 
 
 def _folders_read(named: Iterable[str], listing: TableListing) -> Iterator[str]:
-    """Yield the real paths of folders whose data files are read, also behind links."""
+    """Yield the real paths of folders whose data files are read, with links followed."""
     alone: set[str] = set()
     for path in named:
         with suppress(PolicyError):
