@@ -115,7 +115,7 @@ def _column(rows: Sequence[Sequence[str]], column: str, path: str) -> list[str]:
     names = rows[0] if rows else ()
     if names.count(column) > 1:
         raise PolicyError(
-            f"the first line names {names.count(column)} columns {column}, wanted 1", path=path
+            f"the first line names {names.count(column)} columns {column}, wanted one", path=path
         )
     found = column if column in names else in_any_case(column, names)
     if found is None:

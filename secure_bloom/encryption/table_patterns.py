@@ -122,7 +122,7 @@ def _narrowest(address: str, matches: Sequence[_Match]) -> tuple[str, ...]:
         return ()
     raise UnknownTableError(
         f"it belongs to several tables of the policy: {', '.join(it.pattern for it in matches)}",
-        hint="make the right pattern longer, so that it contains the parts that the other names",
+        hint="make the pattern of its own table longer, so that it includes the other pattern",
         path=address,
     )
 

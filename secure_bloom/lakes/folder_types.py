@@ -44,8 +44,9 @@ def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -
         return pa.array(texts, pa.string()).cast(wanted)
     except pa.ArrowException:
         raise FormatError(
-            f"the name of a folder holds no {wanted}, the type that the column has",
-            hint="load the table again, or give a schema with the column as STRING and CAST it",
+            f"the name of a folder is not a {wanted}, the type of the partition column",
+            hint="if the folder is new, load the table again; else give a schema with the column "
+            "as STRING, and CAST it",
             column=name,
         ) from None
 

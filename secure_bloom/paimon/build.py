@@ -72,7 +72,7 @@ class BuildOptions:
         for name in ("where", "since", "commit_every"):
             if getattr(self, name) is not None:
                 raise PolicyError(
-                    f"{name} is for a Paimon table, given alone",
+                    f"{name} is for a Paimon table that is the only path",
                     hint="name the files or folders that are wanted instead",
                 )
 

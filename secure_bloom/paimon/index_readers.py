@@ -109,7 +109,7 @@ class ValueList:
 
 
 def listed_form(value: Hashed) -> bytes:
-    """Return a value as it is in the list."""
+    """Return the bytes by which the sorted list of a bitmap index stores a value."""
     if isinstance(value.content, bytes):
         return value.content
     return value.content.to_bytes(value.width, "big", signed=True)

@@ -131,9 +131,11 @@ def renew_material(
 
 
 def tidy_material(file: InputFile, named: set[str]) -> None:
-    """Remove references that an unchanged file does not name, left by a run that was cut short.
+    """Remove entries of the key material beside a data file that the file does not refer to.
 
-    Nothing is removed without a lock, because a run at the same time may be about to name them.
+    ``named`` are the references in the file, which this run left unchanged.  A run that was killed
+    left the other entries.  Without a lock nothing is removed, because another run may be about to
+    refer to them.
     """
     # What cannot be removed now is removed by a later run.
     with suppress(SecureBloomError):

@@ -140,7 +140,7 @@ class _Binder:
         stored = _stored_type(found.value_type if of_elements else found)
         if of_elements and given.operator not in _OF_ANY_ELEMENT:
             raise PolicyError(
-                f"{given.operator} is not asked of a list, whose conditions mean any element",
+                f"a list cannot be compared with {given.operator}: conditions mean any element",
                 hint=f"ask with {', '.join(sorted(_OF_ANY_ELEMENT))}",
                 column=given.column,
             )

@@ -69,7 +69,7 @@ def _predicate(structure: object, depth: int) -> Predicate:
     if join is None:
         raise PolicyError(f"a tuple of {len(structure)} is no condition", hint=_HINT)
     if len(structure) == 1:
-        raise PolicyError(f"{structure[0]!r} joins no conditions", hint=_HINT)
+        raise PolicyError(f"{structure[0]!r} is followed by no condition", hint=_HINT)
     return join(parts=_parts(structure[1:], depth))
 
 

@@ -334,8 +334,8 @@ def refuse_never_true(predicate: Predicate) -> None:
     elif isinstance(predicate, Condition) and predicate.never_true:
         raise PolicyError(
             "not in a list with null is never true",
-            hint="leave the null out: rows with null are left out by `not in` anyway; "
-            "those without one alone are found by `is not null`",
+            hint="remove null from the list: `not in` finds no rows with null anyway; "
+            "`is not null` finds all rows that have a value",
             column=predicate.column,
         )
 

@@ -208,7 +208,10 @@ def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...]
 
 
 def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
-    """Return the encodings of a value: none for one that is beyond what the column can hold."""
+    """Return the encodings of a value, or an empty tuple if the column cannot hold the value.
+
+    Return None if filters cannot answer for the value.
+    """
     try:
         return physical_values(leaf, value)
     except BeyondColumnError:

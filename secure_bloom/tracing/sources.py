@@ -103,7 +103,7 @@ class Part:
 class Opened:
     """The state of reading a file's parts. ``unread`` lists places and reasons.
 
-    ``protected`` is the file itself, if keys may open it.
+    ``protected`` opens the file with keys, if it is a Parquet file that may be encrypted.
     """
 
     budget: Budget
@@ -685,7 +685,7 @@ class _InnerFiles:
             yield from _rest(self._file, first, self._opened, at, self._depth, end)
 
     def _windows(self, kind: str, mark: int) -> Iterator[tuple[int, int]]:
-        """Yield the start and the end of each file that a mark belongs to."""
+        """Yield the start and end offset of each file that may have the magic bytes at ``mark``."""
         size = _size(self._file)
         if kind in self._starts:
             # The length of the footer precedes the mark at the end.

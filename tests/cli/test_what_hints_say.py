@@ -161,7 +161,10 @@ def test_files_that_need_no_filter_are_copied_to_the_output(tmp_path: Path) -> N
         (("add", "PATH", "-c", "id", "--commit-every", "3"), "error: --commit-every is for the"),
         (("add", "PATH", "-c", "id", "--branch", "x"), "error: --branch is for the folder of"),
         (("add", "PATH"), "hint: name columns (--column NAME), or give a policy (--policy FILE)"),
-        (("paimon", "build", "PATH", "-c", "id", "--since", "3"), "error: --since is for a Paimon"),
+        (
+            ("paimon", "build", "PATH", "-c", "id", "--since", "3"),
+            "error: --since is for a Paimon",
+        ),
         (("reencrypt", "PATH", "-p", "policy.toml", "--since", "3"), "error: --since is for the"),
     ],
     ids=["both", "sample", "dry", "where", "commit", "branch", "columns", "paimon", "reencrypt"],

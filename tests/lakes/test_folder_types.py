@@ -59,6 +59,6 @@ def test_numbers_as_java_spells_them() -> None:
 
 
 def test_a_text_that_is_none_of_the_type_is_not_quoted() -> None:
-    with pytest.raises(FormatError, match="column day: the name of a folder holds no date") as e:
+    with pytest.raises(FormatError, match="column day: the name of a folder is not a date") as e:
         folder_values("day", ["soon"], pa.date32())
     assert "soon" not in str(e.value)

@@ -468,7 +468,7 @@ def test_filters_rule_row_groups_out_by_elements(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["tags != 'x'", "not tags = 'x'", "tags not in ('x')"])
 def test_a_negation_on_a_list_is_refused_as_ambiguous(tmp_path: Path, where: str) -> None:
     pq.write_table(pa.table({"tags": [["x"], ["y"]]}), tmp_path / "x.parquet")
-    with pytest.raises(PolicyError, match="is not asked of a list") as caught:
+    with pytest.raises(PolicyError, match="a list cannot be compared") as caught:
         sb.read_table(tmp_path / "x.parquet", where=where)
     assert "=, >, >=, in" in str(caught.value.hint)
 

@@ -187,7 +187,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _distinct(texts: Iterable[bytes]) -> list[bytes]:
-    """Return each text once, and the texts in a text that is a schema or another JSON."""
+    """Return each text once. Add the strings inside of texts that are schemas or other JSON."""
     return list(dict.fromkeys(part for text in texts for part in (text, *texts_inside(text))))
 
 

@@ -222,7 +222,7 @@ def _with_keys(content: object, new: Mapping[str, str]) -> bytes:
 def _locked(path: Path) -> Iterator[BinaryIO]:
     """Yield the file at the path, locked for this run alone.
 
-    A file that another run replaced while this one waited for the lock is not yielded.
+    If another run replaced the file while this one waited for the lock, the new file is opened.
     """
     import fcntl
 

@@ -315,7 +315,10 @@ def bounded_fields(file: Any) -> set[int]:
 
 
 def partition_fields(table: Any, specs: Iterable[int]) -> list[int]:
-    """Return the ids of the columns that partition files of these specs, except by hashes."""
+    """Return the ids of the columns whose values these partition specs show.
+
+    A transform that shows no value, such as ``bucket``, does not count.
+    """
     return sorted(
         {
             field.source_id

@@ -35,7 +35,8 @@ _LARGEST_PAGE = 2**31
 class DecodedSize(NamedTuple):
     """An upper bound of the decoded size of values: ``most``, in bytes.
 
-    ``strings`` are the values, if measuring read all pages. These values are then decoded here.
+    ``strings`` are the decoded values, if all pages were read to find the size. Callers use them
+    instead of decoding the pages again.
     """
 
     most: int
