@@ -322,6 +322,25 @@ def test_the_steps_with_deltalake_clean_the_log(tmp_path: Path) -> None:
     assert sb.audit(folder, policy=policy).findings == ()
 
 
+def test_the_fix_with_deltalake_removes_files_of_change_data(tmp_path: Path) -> None:
+    """Without ``full=True`` deltalake leaves files that the log never named as data."""
+    folder, policy = tmp_path / "t", _policy(tmp_path / "keys")
+    settings = {"delta.enableChangeDataFeed": "true", "delta.dataSkippingStatsColumns": "id"}
+    deltalake.write_deltalake(folder, customers(ROWS), configuration=settings)
+    deltalake.DeltaTable(folder).delete("id < 3")
+    sb.reencrypt(folder, policy=policy)
+    orphan = folder / "part-00000-of-a-dead-writer.parquet"
+    pq.write_table(customers(ROWS), orphan)
+    found = [it for it in sb.audit(folder, policy=policy).findings if it.id == "column-in-clear"]
+    paths = {str(it.path) for it in found}
+    assert any("/_change_data/" in it for it in paths)
+    assert str(orphan) in paths
+    (step,) = {re.findall(r"DeltaTable\.(vacuum\([^)]*\))", str(it.fix))[0] for it in found}
+    eval(f"table.{step}", {"table": deltalake.DeltaTable(folder)})
+    after = sb.audit(folder, policy=policy).findings
+    assert "column-in-clear" not in {it.id for it in after}
+
+
 def test_the_commands_of_an_iceberg_table_name_its_catalog(mixed: Path, tmp_path: Path) -> None:
     policy = tmp_path / "filters.toml"
     policy.write_text("[columns.city]\nbloom = true\n")

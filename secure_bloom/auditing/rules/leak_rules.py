@@ -135,8 +135,9 @@ SUMMARY_IN_CLEAR = Rule(
     "a sensitive column.",
     fix="set parquet.summary.metadata.level=NONE, and destroy the summary: `rm PATH`",
 )
-#: How the Python package deltalake removes the files of older versions, for which Spark has VACUUM.
-DELTALAKE_VACUUM = "vacuum(0, enforce_retention_duration=False, dry_run=False)"
+#: How the Python package deltalake does what VACUUM does in Spark. Without ``full`` it leaves files
+#: of change data, and those that no version named.
+DELTALAKE_VACUUM = "vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)"
 #: What to do about bounds in the log of a Delta table, and in the metadata of an Iceberg table.
 DELTA_LOG_FIX = (
     "leave the column out of delta.dataSkippingStatsColumns, and write its files' entries anew "
