@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from secure_bloom.adding.report import CommittingReport
 from secure_bloom.errors import SecureBloomError, failure_of
@@ -13,6 +13,13 @@ from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.protection import KeyUse, Protection
 from secure_bloom.runs.target import GONE, TableCommit, TableTarget
 from secure_bloom.storage import InputFile
+
+#: The note on engines that have no keys for the files of a table.
+_LOCKED_OUT: Final = (
+    "cannot read the new files, or with a signed footer their columns with a key: for a table they "
+    "have no keys of Parquet Modular Encryption. This package can, and `decrypt` writes the table "
+    "in clear"
+)
 
 RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "failed"]
 
@@ -138,10 +145,12 @@ class RekeyReport(CommittingReport[RekeyedFile]):
 def table_notes(
     commits: Iterable[TableCommit], table: TableTarget, *, dry_run: bool = False
 ) -> Iterator[str]:
-    """Yield notes on what old versions of a table still show after the run."""
+    """Yield notes on who can read the table after the run, and what old versions still show."""
     every = list(commits)
     when = "after the run " if dry_run else ""
     if any(commit.files for commit in every):
+        if table.locked_out:
+            yield f"{when}{table.locked_out} {_LOCKED_OUT}"
         yield f"{when}{table.old_files}"
     for note in table.shown if every else ():
         yield f"{when}{note}"

@@ -103,9 +103,10 @@ class TableTarget(Target, Protocol):
 
     ``root`` is the table's folder. ``sizes`` maps the path of each file to its size in the log.
     Files are opened with the column names ``opened_names``, or with their own if it is None.
-    ``old_files`` is the note on files that the run has replaced. ``shown`` are notes on other
-    places that show values of columns that the run encrypts. ``grant`` holds the settings to open
-    files in a store.
+    ``old_files`` is the note on files that the run has replaced. ``locked_out`` names engines that
+    cannot read the new files if the run encrypts them, and is empty otherwise. ``shown`` are notes
+    on other places that show values of columns that the run encrypts. ``grant`` holds the settings
+    to open files in a store.
     """
 
     @property
@@ -118,6 +119,8 @@ class TableTarget(Target, Protocol):
     def opened_names(self) -> ColumnMapping | None: ...  # noqa: D102
     @property
     def old_files(self) -> str: ...  # noqa: D102
+    @property
+    def locked_out(self) -> str: ...  # noqa: D102
     @property
     def shown(self) -> Sequence[str]: ...  # noqa: D102
     @property

@@ -60,6 +60,9 @@ def test_one_commit_encrypts_every_live_file_and_changes_no_row(table: str) -> N
         assert path.stat().st_size == new["size"]
         assert not new["dataChange"]
     assert any("VACUUM" in note for note in report.notes)
+    assert any(note.startswith("deltalake, Polars, ") for note in report.notes)
+    with pytest.raises(Exception, match=r"(?i)encrypt|parquet"):
+        deltalake.DeltaTable(table).to_pyarrow_table()
 
 
 def test_bounds_of_encrypted_columns_leave_the_log_and_others_stay(table: str) -> None:

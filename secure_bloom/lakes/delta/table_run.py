@@ -45,6 +45,7 @@ _OLD_FILES = (
     "table's VACUUM removes them: a key that is destroyed earlier takes the older "
     "versions with it, and a key that has leaked opens them until then"
 )
+_LOCKED_OUT = "deltalake, Polars, DataFusion and DuckDB"
 _OLD_LOG = (
     "bounds of encrypted columns are out of the table's latest version; older commits and "
     "checkpoints of the log show them until they are cleaned up, and new writes do again unless "
@@ -95,6 +96,11 @@ class TableRun:
     def old_files(self) -> str:
         """The note on the files that the run has replaced."""
         return _OLD_FILES
+
+    @property
+    def locked_out(self) -> str:
+        """Engines that cannot read the new files, if the run encrypts them."""
+        return "" if self.operation.is_secret is None else _LOCKED_OUT
 
     def listed(self) -> Sequence[str]:
         """Return the files, as paths that can be opened."""

@@ -56,6 +56,7 @@ _OLD_FILES: Final = (
     "table's maintenance expires their snapshots: a key that is destroyed earlier takes these "
     "snapshots with it, and a key that has leaked opens them until then"
 )
+_LOCKED_OUT: Final = "pyiceberg, Iceberg's Java library (Spark) and DuckDB"
 _OLD_BOUNDS: Final = (
     "bounds of encrypted columns are out of the manifests of the new snapshot; those of older "
     "snapshots show them until they expire, and new writes do again unless the table's properties "
@@ -142,6 +143,11 @@ class IcebergRun:
     def old_files(self) -> str:
         """The note on the files that the run has replaced."""
         return _OLD_FILES
+
+    @property
+    def locked_out(self) -> str:
+        """Engines that cannot read the new files, if the run encrypts them."""
+        return "" if self.rewrite.known is None else _LOCKED_OUT
 
     @property
     def shown(self) -> Sequence[str]:

@@ -127,6 +127,22 @@ def test_one_snapshot_encrypts_every_live_file_and_changes_no_row(
     assert (again.commits, again.notes) == ((), ())
 
 
+def test_the_notes_name_the_engines_that_cannot_read_the_new_files(catalog: SqlCatalog) -> None:
+    table = people(catalog, files=1)
+    planned = sb.reencrypt(NAME, policy=policy(), keys=KEYRING, dry_run=True)
+    done = sb.reencrypt(NAME, policy=policy(), keys=KEYRING)
+    told = "pyiceberg, Iceberg's Java library (Spark) and DuckDB cannot read the new files"
+    assert [told in note for note in planned.notes].count(True) == 1
+    assert [note.startswith(told) for note in done.notes].count(True) == 1
+    with pytest.raises(OSError, match="encrypted metadata"):
+        table.refresh().scan().to_arrow()
+    rotated = sb.rotate_keys(NAME, policy=policy(), keys=KEYRING, moves={"k_pii": "k_footer"})
+    decrypted = sb.decrypt(NAME, keys=KEYRING)
+    assert rotated.commits
+    assert not any("cannot read" in note for note in (*rotated.notes, *decrypted.notes))
+    assert table.refresh().scan().to_arrow().num_rows
+
+
 def test_new_entries_have_what_is_true_of_the_new_files(catalog: SqlCatalog) -> None:
     table = people(catalog, spec=BY_CITY)
     old = {first_id(it): it for it in entries(table)}
