@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
+from secure_bloom.storage.paths import shown_beside
 
 
 class FileTask(NamedTuple):
@@ -79,12 +80,12 @@ OpenWork: TypeAlias = Callable[[], Work[R]]
 
 
 def new_path(task: FileTask, report: FileReport, *, is_copied: bool) -> str | None:
-    """Return the path of the new file that a task has written, or None if there is none.
+    """Return the path of the new file that a task has written, as reports show it, or None.
 
     ``is_copied`` is whether a file that needs no change is written to the target too.
     """
     is_written = report.changes or (is_copied and report.status != "failed")
-    return task.target if is_written else None
+    return shown_beside(task.target, task.path) if is_written and task.target else None
 
 
 def new_sizes(reports: Iterable[FileReport]) -> dict[str, int | None]:

@@ -208,6 +208,18 @@ def shown_path(path: str) -> str:
     return path.replace(_FENCE, "/")
 
 
+def shown_beside(path: str, old: str) -> str:
+    """Return a path of :func:`without_links` with its folder as ``old``, a file below it, has it.
+
+    Then reports of several runs can be joined by paths.
+    """
+    root, fence, inside = path.rpartition(_FENCE)
+    known = below(absolute_path(old), root) if fence else None
+    if known is None or not old.endswith(f"/{known}"):
+        return shown_path(path)
+    return old.removesuffix(known) + inside
+
+
 def name_of(path: str) -> str:
     """Return the last part of a path."""
     return (object_uri(path).key if is_object_uri(path) else path).rpartition("/")[2]

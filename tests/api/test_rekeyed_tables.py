@@ -86,6 +86,19 @@ def test_a_report_names_the_new_file_and_the_one_that_it_replaced(
         assert set(report.to_arrow()["new_path"].to_pylist()) == {file.new_path}
 
 
+def test_the_next_report_has_the_new_files_by_the_same_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    people(in_settings(tmp_path, monkeypatch), files=1)
+    write_table(tmp_path / "t", 2, partitioned=True)
+    for table in ("t", "./t", str(tmp_path / "t"), NAME):
+        first = sb.add_bloom_filters(table, columns=["id"], replace_filters=True)
+        again = sb.add_bloom_filters(table, columns=["id"])
+        assert {it.new_path for it in first.files} == {it.path for it in again.files}
+        assert "/./" not in str(first.to_dict()["files"])
+
+
 @pytest.mark.parametrize("verb", ["add", "reencrypt", "decrypt"])
 def test_a_report_names_the_file_below_output(tmp_path: Path, verb: str) -> None:
     (tmp_path / "in").mkdir()

@@ -130,9 +130,11 @@ def test_executors_write_files_under_other_keys_and_the_driver_commits(
         ("reencrypted", "id", None),
         ("reencrypted", "email", "k_pii"),
     }
+    new = {row.new_path for row in report.collect()}
     assert not any("email" in json.loads(it["stats"])["minValues"] for it in named(table, 2, "add"))
     with pytest.warns(UserWarning, match="under their old keys"):
         report = rotate_keys(spark, table, second, moves={"k_pii": "k_finance"})
+    assert new == {row.path for row in report.collect()}
     assert {row.status for row in report.collect()} == {"rotated"}
     assert (latest(table), named(table, 3, "commitInfo")[0]["operation"]) == (3, "ROTATE KEYS")
     keys = second.kms_client()
