@@ -138,6 +138,7 @@ class ListTarget:
     opened_names: ColumnMapping | None = None
     grant: StoreGrant | None = None
     old_files: str = ""
+    locked_out: str = ""
     shown: Sequence[str] = ()
     commits: list[TableCommit] = field(default_factory=list)
     gone_files: Sequence[str] = ()
