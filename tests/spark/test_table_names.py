@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.spark import add_bloom_filters
+from secure_bloom.spark import add_bloom_filters, reencrypt
 from secure_bloom.spark.job_files import job_files
 from secure_bloom.storage import find_files
 from testing.spark.parquet_java import PLAIN_WRITE
+from testing.tables import keyring_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +43,23 @@ class TestTableNames:
         assert folder == tmp_path / "far" / "part=1"
         with job_files(spark, "spark_catalog.lake.`numbers`") as files:
             assert list(files) == find_files(tmp_path / "far")
+
+    def test_the_files_of_a_table_have_the_rules_of_its_name(
+        self, spark: SparkSession, database: str, tmp_path: Path
+    ) -> None:
+        rows = spark.range(20).selectExpr("id", "string(id) AS email")
+        rows.write.options(**PLAIN_WRITE, path=str(tmp_path / "far")).saveAsTable("lake.people")
+        (tmp_path / "keyring.json").write_text(keyring_json())
+        (tmp_path / "keyring.json").chmod(0o600)
+        policy = tmp_path / "policy.toml"
+        policy.write_text(
+            '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[footer]\nkey = "k_footer"\n'
+            '[tables."lake.people".columns.email]\nkey = "k_pii"\nbloom = true\n'
+            '[tables."orders/*".columns.email]\nkey = "k_pii"\n'
+        )
+        reencrypt(spark, "lake.people", policy).collect()
+        report = add_bloom_filters(spark, "lake.people", policy=policy).collect()
+        assert {(row.column, row.action) for row in report} == {("email", "added")}
 
     def test_a_file_of_that_name_comes_first(
         self,
