@@ -25,6 +25,7 @@ from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.trust import named_by
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.managed_tables import table_to_write
+from secure_bloom.lakes.misspelt_tables import check_tables
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.lakes.writable_table import IsSecret, TableChange, TableChoice
@@ -172,6 +173,7 @@ def open_table_run(
 
     Its errors come before anything is written.
     """
+    check_tables(request.guard.policy, [place], [])
     request = request.for_file(place)
     wanted, policy = request.wanted, request.guard.policy
     table = form.open_to_write(place, choice)
@@ -198,9 +200,14 @@ def _has_key(policy: KeyPolicy) -> IsSecret:
 def _add_to_files(asked: AddRequest) -> AddReport:
     """Add filters to files that belong to no table, each in place or below ``output``."""
     mode = WriteMode(in_place=asked.in_place, dry_run=asked.dry_run)
-    open_work = asked.open_rewriter(asked.filters(), mode)
+    filters = asked.filters()
+    open_work = asked.open_rewriter(filters, mode)
     files = FilesTarget(
-        paths=asked.paths, where=asked.where, in_place=asked.in_place, output=asked.output
+        paths=asked.paths,
+        policy=filters.guard.policy,
+        where=asked.where,
+        in_place=asked.in_place,
+        output=asked.output,
     )
     target = asked.sampled(files)
     done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)

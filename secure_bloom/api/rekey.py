@@ -114,8 +114,8 @@ def reencrypt(
     found = table_to_write(every)
     if found is None:
         choice.refuse()
-        target = FilesTarget(paths=every, where=where, output=output)
         wanted = loaded_policy(policy, every)
+        target = FilesTarget(paths=every, policy=wanted, where=where, output=output)
         open_work = partial(setting, wanted, needs_columns=not allow_missing_columns)
         done = run(open_work, target, LocalRunner(jobs=jobs), progress)
         return _files_report(done, target.notes(dry_run=dry_run))
@@ -294,8 +294,9 @@ def rotate_keys(
     if found is None:
         choice.refuse()
         # With moves the policy is asked for its KMS alone.
-        open_work = partial(setting, loaded_policy(policy, every), needs_columns=not moves)
-        target = FilesTarget(paths=every, where=where)
+        wanted = loaded_policy(policy, every)
+        open_work = partial(setting, wanted, needs_columns=not moves)
+        target = FilesTarget(paths=every, policy=None if moves else wanted, where=where)
         done = run(open_work, target, runner, progress)
         closed = closed_notes(moves or {}, done.reports)
         return _files_report(done, (*target.notes(dry_run=dry_run), *closed))

@@ -14,6 +14,7 @@ from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.trust import named_by
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.misspelt_tables import check_tables
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.lakes.writable_table import IsSecret, TableChange, TableChoice, without_dropped
 from secure_bloom.rekeying.protection import (
@@ -39,7 +40,9 @@ def open_reencryption(
     With ``allow_missing_columns``, a column of the policy that the table lacks is no error: it is
     taken for a column of another table.
     """
-    wanted = _loaded(policy).for_table(place)
+    wanted = _loaded(policy)
+    check_tables(wanted, [place], [])
+    wanted = wanted.for_table(place)
     table = form.open_to_write(place, choice)
     asked = [] if allow_missing_columns else without_dropped(_required(wanted), table)
     # Checked before anything is written: a misspelt column that is to get a key would stay in
@@ -69,7 +72,9 @@ def open_rotation(
     choice: TableChoice,
 ) -> tuple[TableTarget, KeyPolicy]:
     """Return the run that rotates the keys of a table, and the policy for its files."""
-    wanted = _loaded(policy).for_table(place)
+    wanted = _loaded(policy)
+    check_tables(None if moves else wanted, [place], [])
+    wanted = wanted.for_table(place)
     is_hidden = has_key(wanted)
     if moves:
         # Then the policy is asked for its KMS alone.

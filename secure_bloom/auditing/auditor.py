@@ -23,7 +23,11 @@ from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.fixes import Targets
 from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.older_names import OlderNames
-from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN, POLICY_TABLE_UNUSED
+from secure_bloom.auditing.rules.policy_rules import (
+    POLICY_COLUMN_UNKNOWN,
+    POLICY_TABLE_MISSPELT,
+    POLICY_TABLE_UNUSED,
+)
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.auditing.table_places import NamedTables, above_partitions
 from secure_bloom.calling.arguments import Progress
@@ -32,6 +36,7 @@ from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.lakes.formats import PAIMON
+from secure_bloom.lakes.misspelt_tables import misspelt_tables
 from secure_bloom.lakes.table_format import ListedTable
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
@@ -301,12 +306,16 @@ def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
             yield from check_properties(plan.properties, table.policy, table.columns)
     if plan.properties is not None and not summed.tables:
         yield from check_properties(plan.properties, request.policy, {})
+    misspelt = set[str]()
+    for pattern, error in misspelt_tables(request.policy, plan.given, plan.listed):
+        misspelt.add(pattern)
+        yield POLICY_TABLE_MISSPELT.finding(error.message)
     # Whoever audits one table of a lake does not ask about the other ones.
     if all(any(it.strip("*/") for it in request.policy.tables_at(root)) for root in plan.given):
         return
     # A table whose files a sample left out has files.
     used = {name for path in plan.listed for name in request.policy.tables_at(path)}
-    for pattern in sorted(request.policy.tables.keys() - used):
+    for pattern in sorted(request.policy.tables.keys() - used - misspelt):
         yield POLICY_TABLE_UNUSED.finding(f'no file belongs to [tables."{pattern}"]')
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from os import PathLike
@@ -42,6 +42,7 @@ from secure_bloom.encryption.table_patterns import (
     inside,
     is_catalog_address,
     like_table,
+    misspelt,
     places_of,
     tables_of,
 )
@@ -286,7 +287,8 @@ class KeyPolicy:
         if len(found) != 1 or None in found:
             return self
         tables = [self.tables_at(path) for path in paths]
-        if all(map(is_catalog_address, paths)) and all(names[0].strip("*/") for names in tables):
+        own = all(it[0].strip("*/") and not inside(it[0], self.tables) for it in tables)
+        if own and all(map(is_catalog_address, paths)):
             # All files of a table in a catalog are its own, wherever they lie.
             return found.popitem()[1]
         named = {name for names in tables for name in names}
@@ -308,6 +310,15 @@ class KeyPolicy:
                 "it has no rule: no column, no footer key, no table",
                 hint="secure-bloom policy init TABLE writes one",
             )
+
+    def misspelt_tables(
+        self, given: Sequence[str], files: Collection[str]
+    ) -> Iterator[tuple[str, str, str]]:
+        """Yield each pattern without a file that is like a part of a path without a pattern.
+
+        Yield with it that part, and the address of the table that the pattern would name there.
+        """
+        return misspelt(given, files, self.tables, self.places)
 
     def tables_at(self, address: str) -> tuple[str, ...]:
         """Return the patterns of the tables that an address is in, the narrowest first, or none."""

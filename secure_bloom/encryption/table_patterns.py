@@ -17,14 +17,15 @@ patterns as its name.  If only "*" is for the name, the path of each file counts
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
 
-from secure_bloom.calling.close_names import CloseNames
+from secure_bloom.calling.close_names import CloseNames, differ_by_number
 from secure_bloom.errors import PolicyError
 
 
@@ -95,8 +96,7 @@ def _ways(address: str, patterns: Sequence[str], places: Places) -> Iterator[lis
     if is_catalog_address(address):
         yield _matches(parts, patterns, dotted=True)
         return
-    ends = range(len(parts), 0, -1) if places else ()
-    name = next((places[above] for end in ends if (above := parts[:end]) in places), None)
+    name = _name_at(parts, places)
     if name is not None:
         yield _matches(_name_parts(name), patterns, dotted=True)
     elif _is_dotted(address):
@@ -105,6 +105,12 @@ def _ways(address: str, patterns: Sequence[str], places: Places) -> Iterator[lis
         whole = _name_parts(address)
         yield [it for it in _matches(whole, names, dotted=True) if it.end == len(whole)]
     yield _matches(parts, patterns, dotted=False)
+
+
+def _name_at(parts: Parts, places: Places) -> str | None:
+    """Return the address of the table of a catalog to which a path belongs, or None."""
+    ends = range(len(parts), 0, -1) if places else ()
+    return next((places[above] for end in ends if (above := parts[:end]) in places), None)
 
 
 def _matches(parts: Parts, patterns: Sequence[str], *, dotted: bool) -> list[_Match]:
@@ -164,6 +170,109 @@ def like_table(address: str, patterns: Iterable[str]) -> tuple[str, str] | None:
         if found := likely.close(dot.join(wanted), 1, _ALIKE):
             return pattern, found[0]
     return None
+
+
+def misspelt(
+    given: Iterable[str],
+    files: Collection[str],
+    patterns: Collection[str],
+    places: Places | None = None,
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each pattern that is like a part of a path that no pattern names.
+
+    Yield with it that part, and the address that has the pattern in place of the part.  ``given``
+    are the paths in which the files lie: the part is the end of one of them, or below it.  A
+    pattern of a table that has files is left out, and so are globs and paths of no table.
+    """
+    places, tops = places or {}, [_top(path) for path in given]
+    folders = {os.path.dirname(path) for path in files}  # noqa: PTH120 - also of objects
+    tables = {_name_at(_parts(path), places) or path: None for path in (*given, *sorted(folders))}
+    found = (_Window.of(address, patterns, tops) for address in tables)
+    # What belongs to no table has no rules, which is an error of its own.
+    windows = [window for window in found if window.names]
+    used = {name for window in windows for name in window.names}
+    for pattern in patterns:
+        if pattern in used or not _WILD.isdisjoint(pattern.rstrip("*/")):
+            continue
+        like = next((it for window in windows if (it := window.like(pattern))), None)
+        # A pattern may name single files of a folder.
+        if like and not any(_is_in(path, pattern, patterns, places) for path in files):
+            yield pattern, *like
+
+
+def _is_in(path: str, pattern: str, patterns: Collection[str], places: Places) -> bool:
+    try:
+        return pattern in tables_of(path, patterns, places)
+    except UnknownTableError:
+        return False
+
+
+def _top(path: str) -> Parts:
+    """Return the parts of a path that is given, up to the first glob."""
+    parts = _parts(path)
+    return tuple(itertools.takewhile(_WILD.isdisjoint, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The parts of an address from ``start`` on, where ``names`` are the patterns that fit.
+
+    ``spans`` are the parts that these patterns name.
+    """
+
+    address: str
+    parts: Parts
+    start: int
+    names: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, address: str, patterns: Iterable[str], tops: Sequence[Parts]) -> _Window:
+        """Return the parts of an address. ``tops`` are those of the paths that are given."""
+        parts, dotted = _parts(address), is_catalog_address(address)
+        matches = _matches(parts, tuple(patterns), dotted=dotted)
+        above = [len(top) - 1 for top in tops if parts[: len(top)] == top]
+        return cls(
+            address=address,
+            parts=parts,
+            start=0 if dotted else max(0, min(above, default=len(parts))),
+            names=tuple(it.pattern for it in matches),
+            spans=tuple((it.start, it.end) for it in matches),
+        )
+
+    def like(self, pattern: str) -> tuple[str, str] | None:
+        """Return the part that a pattern is like, and the address with the pattern in its place."""
+        dotted = is_catalog_address(self.address)
+        wanted, is_anchored = _wanted(pattern, dotted=dotted)
+        for start in range(1 if is_anchored else len(self.parts)):
+            end = start + len(wanted)
+            part = self.parts[start:end]
+            is_named = any(first <= start and end <= last for first, last in self.spans)
+            if self.start < end <= len(self.parts) and not is_named and _are_alike(wanted, part):
+                other = (*self.parts[:start], *wanted)
+                return ("." if dotted else "/").join(part), _address_of(self.address, other)
+        return None
+
+
+def _are_alike(wanted: Parts, part: Parts) -> bool:
+    """Return whether each part is the wanted one or like it. Years and versions are not alike."""
+    return all(
+        name == other or (not differ_by_number(name, other) and _is_close(name, other))
+        for name, other in zip(wanted, part, strict=True)
+    )
+
+
+def _is_close(name: str, other: str) -> bool:
+    # Swapped letters make a short name less like the other one than any other mistake.
+    return sorted(name) == sorted(other) or bool(CloseNames([other]).close(name, 1, _ALIKE))
+
+
+def _address_of(like: str, parts: Parts) -> str:
+    """Return the address that has these parts, in the store or the catalog of another one."""
+    scheme = like.partition("://")[0] if "://" in like and not like.startswith("file:") else ""
+    if is_catalog_address(like):
+        return f"{scheme}://{parts[0]}/{'.'.join(parts[1:])}"
+    return f"{scheme}://{'/'.join(parts)}" if scheme else f"/{'/'.join(parts)}"
 
 
 def _match(pattern: str, parts: Parts, *, dotted: bool) -> _Match | None:

@@ -23,9 +23,10 @@ from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
 from secure_bloom.encryption.spark_columns import spark_problems
 from secure_bloom.encryption.spark_ddl import schema_columns
-from secure_bloom.encryption.table_patterns import UnknownTableError
+from secure_bloom.encryption.table_patterns import UnknownTableError, is_catalog_address
 from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError
 from secure_bloom.lakes import list_tables
+from secure_bloom.lakes.misspelt_tables import misspelt_tables
 from secure_bloom.parquet.schema import (
     INT96_NOTE,
     Leaf,
@@ -212,11 +213,19 @@ def _columns_by_table(
     Errors of other files go to ``found``.
     """
     own = policy.for_paths([table])
+    listing = list_tables([table])
     if not own.tables:
-        yield own, _leaves([table], keys, own), list_tables([table]).paths
+        yield own, _leaves([table], keys, own), listing.paths
+        return
+    policy = policy.with_tables_at(listing.places())
+    found += (error for _, error in misspelt_tables(policy, [table], listing.paths))
+    if is_catalog_address(table):
+        # Its columns are those of the catalog: single files of it are not read.
+        own = policy.for_table(next(iter(listing.paths), table))
+        yield own, _leaves([table], keys, own), listing.paths
         return
     files: dict[str | None, list[str]] = {}
-    for path in list_tables([table]).paths:
+    for path in listing.paths:
         try:
             files.setdefault(policy.for_table(path).table, []).append(path)
         except UnknownTableError as error:

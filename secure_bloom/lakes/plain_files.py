@@ -13,8 +13,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
 
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.lakes.managed_tables import refuse_linked, refuse_managed, refuse_output
+from secure_bloom.lakes.misspelt_tables import check_tables
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.reports.text import counted
 from secure_bloom.runs.target import DirectPublication, Publication
@@ -37,10 +39,12 @@ from secure_bloom.storage.paths import Paths, as_path, as_paths
 class FilesTarget:
     """Files that are replaced, appended to (``in_place``), or written anew below ``output``.
 
-    ``where`` chooses files by the values in the names of their folders.
+    ``where`` chooses files by the values in the names of their folders.  Under a ``policy`` with
+    several tables, a misspelt pattern is an error.
     """
 
     paths: Paths
+    policy: KeyPolicy | None = None
     where: str | None = None
     in_place: bool = False
     output: str | PathLike[str] | None = None
@@ -53,6 +57,7 @@ class FilesTarget:
         files, targets = files_to_write(
             self.paths, where=self.where, in_place=self.in_place, output=self.output
         )
+        check_tables(self.policy, as_paths(self.paths), files)
         self.tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
         return files
 

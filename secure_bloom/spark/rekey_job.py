@@ -19,6 +19,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.catalog import absolute_place
 from secure_bloom.lakes.managed_tables import refuse_output, table_to_write
+from secure_bloom.lakes.misspelt_tables import check_tables
 from secure_bloom.rekeying.file_work import RekeyWork, check_columns
 from secure_bloom.rekeying.rekey_report import RekeyedFile, table_notes
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
@@ -42,6 +43,8 @@ from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+#: Files by which misspelt patterns of a policy are found.
+_FEW = 32
 _REPORT = RowSchema(
     {
         "path": "string",
@@ -150,6 +153,7 @@ def reencrypt(
         choice.refuse()
     open_work = functools.partial(reencryption, own, keys=None, **setting)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
+        check_tables(own, files.roots, files.some(_FEW))
         check_columns(files, checked)
         folder = None if output is None else absolute_path(as_path(output))
         if folder is not None:
@@ -234,6 +238,7 @@ def rotate_keys(
     open_work = functools.partial(rotation, own, keys=None, **setting)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if not moves:
+            check_tables(own, files.roots, files.some(_FEW))
             check_columns(files, checked)
         return plain_report(files, _job(open_work, files, None), wanted)
 

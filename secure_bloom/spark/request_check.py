@@ -24,6 +24,7 @@ from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.trust import named_by
 from secure_bloom.errors import KmsUnavailableError
+from secure_bloom.lakes.misspelt_tables import check_tables
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import JobFiles
@@ -59,6 +60,7 @@ def check_request(
     fail like these, each after its retries.
     """
     few = files.some(_FEW)
+    check_tables(request.guard.policy, files.roots, few)
     survey = partial(add_task.survey, shared=shared)
     surveys = _by_driver(few, request, access)
     if any(found.failure is not None for found in surveys) or not surveys:

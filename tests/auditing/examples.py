@@ -267,6 +267,17 @@ def policy_table_unknown(folder: Path) -> Example:
     return Example(path=sound(folder), policy=_of_several("ordrs/*"))
 
 
+@example("policy-table-misspelt")
+def policy_table_misspelt(folder: Path) -> Example:
+    """`[tables."ordrs/*"]` for the files of `orders`, beside `[tables."*"]`."""
+    inside = folder / "orders"
+    inside.mkdir()
+    policy = _of_several("*")
+    tables = {**policy.tables, **_of_several("ordrs/*").tables}
+    sound(inside)
+    return Example(path=folder, policy=replace(policy, tables=tables))
+
+
 @example("policy-table-unused")
 def policy_table_unused(folder: Path) -> Example:
     """`[tables."customers/*"]` in an audit of a lake that has only `orders`."""

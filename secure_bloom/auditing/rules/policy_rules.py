@@ -63,6 +63,13 @@ POLICY_TABLE_UNKNOWN = Rule(
     "named alike: no rule says what of it is sensitive.",
     fix='name the table of the file in the policy, or add [tables."*"] for all other tables',
 )
+POLICY_TABLE_MISSPELT = Rule(
+    id="policy-table-misspelt",
+    severity=Severity.HIGH,
+    meaning="No file belongs to a table of the policy, and a folder or table that no section names "
+    "has a similar name: its files are under the rules of another section.",
+    fix="correct the pattern, or name the other table in the policy too",
+)
 POLICY_TABLE_UNUSED = Rule(
     id="policy-table-unused",
     severity=Severity.NOTE,
