@@ -164,7 +164,8 @@ def check_command(
     secure-bloom policy check policy.toml --table out/
     secure-bloom policy check policy.toml --schema "id long, email string, at timestamp"
 
-    Exit code: 0 nothing is wrong, 1 something will fail, 2 the file is no policy, or another error.
+    Exit code: 0 nothing is wrong, 1 something will fail, if only in Spark, 2 the file is no policy,
+    or another error.
     """
     from secure_bloom.auditing.rules import RULES
     from secure_bloom.inspecting.policy_problems import check_policy

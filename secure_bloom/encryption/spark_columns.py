@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from typing import Final
 
 from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_ddl import Path
 from secure_bloom.errors import PolicyError
+
+#: The end of the hint about a rule that other writers can follow.
+_SPARK_ALONE: Final = "this is for Spark's writer alone: reencrypt, add and audit take the rule"
 
 
 def check_spark_columns(policy: KeyPolicy, leaves: Collection[Path] | None = None) -> None:
@@ -78,14 +82,15 @@ class SparkColumns:
         if below:
             return PolicyError(
                 f"{column} has columns inside: Spark encrypts leaves, each under its own name",
-                hint=f"name instead: {', '.join(below)}",
+                hint=f"name instead: {', '.join(below)}; {_SPARK_ALONE}",
                 column=column,
             )
         if any("." in name for name in self._leaves[column]):
             return PolicyError(
                 f"column {column} has a dot in its own name: parquet-java takes it for a nested "
                 "one",
-                hint=f"rename the column, for example to {column.replace('.', '_')}",
+                hint=f"rename the column, for example to {column.replace('.', '_')}; "
+                f"{_SPARK_ALONE}",
                 column=column,
             )
         return None

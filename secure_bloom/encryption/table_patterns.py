@@ -187,7 +187,7 @@ def misspelt(
     places, tops = places or {}, [_top(path) for path in given]
     folders = {os.path.dirname(path) for path in files}  # noqa: PTH120 - also of objects
     tables = {_name_at(_parts(path), places) or path: None for path in (*given, *sorted(folders))}
-    found = (_Window.of(address, patterns, tops) for address in tables)
+    found = (_Address.of(address, patterns, tops) for address in tables)
     # What belongs to no table has no rules, which is an error of its own.
     windows = [window for window in found if window.names]
     used = {name for window in windows for name in window.names}
@@ -214,7 +214,7 @@ def _top(path: str) -> Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class _Address:
     """The parts of an address from ``start`` on, where ``names`` are the patterns that fit.
 
     ``spans`` are the parts that these patterns name.
@@ -227,7 +227,7 @@ class _Window:
     spans: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, address: str, patterns: Iterable[str], tops: Sequence[Parts]) -> _Window:
+    def of(cls, address: str, patterns: Iterable[str], tops: Sequence[Parts]) -> _Address:
         """Return the parts of an address. ``tops`` are those of the paths that are given."""
         parts, dotted = _parts(address), is_catalog_address(address)
         matches = _matches(parts, tuple(patterns), dotted=dotted)

@@ -173,6 +173,8 @@ class TestCheck:
         assert problem["column"] == column
         assert message in problem["message"]
         assert hint in problem["hint"]
+        is_for_spark = "there is no column" not in message
+        assert ("for Spark's writer alone" in problem["hint"]) == is_for_spark
         assert message in complaint
 
     def test_without_a_table_a_policy_tells_of_its_own_parents(

@@ -66,9 +66,9 @@ POLICY_TABLE_UNKNOWN = Rule(
 POLICY_TABLE_MISSPELT = Rule(
     id="policy-table-misspelt",
     severity=Severity.HIGH,
-    meaning="No file belongs to a table of the policy, and a folder or table that no section names "
-    "has a similar name: its files are under the rules of another section.",
-    fix="correct the pattern, or name the other table in the policy too",
+    meaning="A pattern has no file, and is like a table that no section names: the table is under "
+    "the rules of another section.",
+    fix="correct the pattern, or name that table too",
 )
 POLICY_TABLE_UNUSED = Rule(
     id="policy-table-unused",
