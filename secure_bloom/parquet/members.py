@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
 
+from secure_bloom.parquet.schema import short_name
+
 #: The names that lead to a member, beginning with the column's.
 Member = tuple[str, ...]
 
@@ -105,7 +107,7 @@ def named(field: pa.Field, name: str) -> set[Member]:
 
     An element of a list may be spelled as in the file: ``phones.list.element.number``.
     """
-    name = name.replace(f".list.{ELEMENT}", f".{ELEMENT}")
+    name = short_name(name)
     return {
         member[:length]
         for member in members_of(field)

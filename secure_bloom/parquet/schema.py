@@ -255,9 +255,21 @@ def partition_error(name: str, paths: Iterable[str]) -> PolicyError | None:
     )
 
 
+def short_name(name: str) -> str:
+    """Return a dotted name with the elements of lists as ``phones.element``.
+
+    In files they are ``phones.list.element``, or ``phones.list.item`` by some writers.
+    """
+    return name.replace(".list.element", ".element").replace(".list.item", ".element")
+
+
 def in_any_case(name: str, known: Iterable[str]) -> str | None:
-    """Return the one known name that is equal to ``name`` without regard to case, or None."""
-    found = {other for other in known if other.lower() == name.lower()}
+    """Return the one known name that is equal to ``name``, or None.
+
+    Case is no difference, nor is the spelling of a list's elements (:func:`short_name`).
+    """
+    wanted = short_name(name).lower()
+    found = {other for other in known if short_name(other).lower() == wanted}
     return found.pop() if len(found) == 1 else None
 
 

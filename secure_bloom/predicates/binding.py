@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.members import names_beside
-from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.parquet.members import ELEMENT, members_of, names_beside
+from secure_bloom.parquet.schema import short_name, unknown_column
 from secure_bloom.parquet.texts import TICKS
 from secure_bloom.predicates.coercion import Coerced, coerced_values
 from secure_bloom.predicates.exact_values import exact_scalars
@@ -177,6 +177,8 @@ class _Binder:
             exact = {path: of for path, of in found.items() if path == given.path}
             alike = {p: of for p, of in found.items() if [part.lower() for part in p] == wanted}
             found = exact or alike
+        if not found and (elements := _elements(self._schema, given)):
+            return elements
         if not found:
             error = unknown_column(
                 given.column, names_beside(given.column, self._schema), self._paths
@@ -326,6 +328,33 @@ def _in_any_case(
             for path, of in _in_any_case(column.type, name[len(own) + 1 :]).items():
                 found[column.name, *path] = of
     return found
+
+
+def _elements(schema: pa.Schema, given: Condition) -> tuple[tuple[str, ...], pa.DataType] | None:
+    """Return the list whose elements a name means, ``tags.element``, or None.
+
+    Raises PolicyError for what cannot be asked of elements.
+    """
+    name = short_name(given.column).lower()
+    list_name, _, last = name.rpartition(".")
+    readings = _in_any_case(schema, list_name) if last == ELEMENT else {}
+    if len(readings) == 1 and _is_list(of := next(iter(readings.values()))):
+        if not given.values:
+            raise PolicyError(
+                "elements of a list are not tested for null",
+                hint="the list itself is: leave .element out",
+                column=given.column,
+            )
+        if _is_comparable(_stored_type(of.value_type)):
+            return next(iter(readings.items()))
+    every = (member for column in schema for member in members_of(column) if ELEMENT in member)
+    if any(f"{'.'.join(member)}.".lower().startswith(f"{name}.") for member in every):
+        raise PolicyError(
+            "elements of a list of structures are not compared",
+            hint="secure-bloom sql \"select * from 'TABLE' where CONDITION\" asks more of them",
+            column=given.column,
+        )
+    return None
 
 
 def _is_text(name: str) -> bool:

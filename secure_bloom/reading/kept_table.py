@@ -386,6 +386,7 @@ class Table:
             >>> table.sql("SELECT count(*) AS n FROM self WHERE country = 'it'").to_pylist()
             [{'n': 10}]
         """
+        from secure_bloom.reading.query_errors import OWN_ROWS
         from secure_bloom.reading.sql_query import OpenQuery, by_name
 
         own = {"self", *self._given, *(name_of(path.rstrip("/")) for path in self._given)}
@@ -402,7 +403,7 @@ class Table:
                     raise PolicyError(
                         f"{legible(name)} is a {kind.__name__}, and no open table",
                         hint="give tables={NAME: secure_bloom.open_table(PATH)}; DuckDB and Polars "
-                        "join scan_polars() with rows in memory",
+                        f"join scan_polars() with rows in memory; {OWN_ROWS}",
                     )
             named = {name: known[name.lower()] for name in opened.table_names}
             return opened.run(named, parameters, missing_keys).read_all()

@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
+from secure_bloom.parquet.footer.locate import IS_TEXT
+from secure_bloom.reading.pruning.plan_file import WITHOUT_CONDITION
+from secure_bloom.reading.rows.units import OTHER_COLUMNS
 
 #: Errors of DuckDB that describe the query, and no value of a row.
 _ABOUT_THE_QUERY: Final = (
@@ -30,6 +33,17 @@ _ONLY_READS: Final = "tables are only read; WITH NAME AS (SELECT ...) names a pa
 _NO_SETTING: Final = "settings of DuckDB are fixed; --table NAME=PATH and tables= name other tables"
 _TO_FILE: Final = (
     "--output FILE writes the rows of the query; in Python the answer is an Arrow table"
+)
+#: Ways out that a query has: the others are for the functions that take conditions and columns.
+_IN_SQL: Final = {
+    f"; {WITHOUT_CONDITION}": "",
+    WITHOUT_CONDITION: "leave the condition out of the query",
+    OTHER_COLUMNS: "to leave the column out: missing_keys='drop' (--missing-keys drop)",
+}
+#: How rows of the caller's own come into a query.
+OWN_ROWS: Final = (
+    "values to search for are parameters: WHERE email in $wanted, with "
+    '{"wanted": ["a@example.com"]} in parameters= (--parameters FILE)'
 )
 #: Words with which statements begin that are no query, and what to use in place of them.
 _INSTEAD: Final = {
@@ -118,3 +132,12 @@ def _shown(message: str) -> str:
 
 def _is_shown(text: str) -> bool:
     return text.isidentifier() or not any(map(str.isalnum, text))
+
+
+def with_hints_for_sql(error: SecureBloomError) -> SecureBloomError:
+    """Return the error of a table, with a hint that a query in SQL can follow."""
+    for advice, own in _IN_SQL.items():
+        error.hint = error.hint and error.hint.replace(advice, own)
+    if isinstance(error, FormatError) and IS_TEXT in error.message:
+        error.hint = f"{error.hint}; {OWN_ROWS}"
+    return error

@@ -29,7 +29,7 @@ from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import PolicyError, SecureBloomError, imported_for
 from secure_bloom.reading.lent_types import INTERVAL_PARTS, Lent
 from secure_bloom.reading.polars_scan import scan
-from secure_bloom.reading.query_errors import refusal, unparsed
+from secure_bloom.reading.query_errors import refusal, unparsed, with_hints_for_sql
 from secure_bloom.reading.query_tree import (
     check_parameters,
     expressions,
@@ -117,11 +117,11 @@ class OpenQuery:
         most = first_rows(self._tree)
         shown: list[pa.Schema] = []
         for name, table in tables.items():
-            intervals = table.intervals()
-            mode = self._mode(table, table.missing_keys(missing_keys))
             with self._errors():
+                intervals = table.intervals()
+                mode = self._mode(table, table.missing_keys(missing_keys))
                 frame = self._scanned(table, mode, intervals)
-            schema = table.shown_schema(table.hidden(mode))
+                schema = table.shown_schema(table.hidden(mode))
             _check_names(name, schema)
             shown.append(schema)
             frame = _with_uuids(frame, wanted_uuids(self._tree, values, schema))
@@ -221,12 +221,13 @@ class OpenQuery:
 
         try:
             yield
-        except SecureBloomError:
+        except SecureBloomError as exc:
             # Some are errors of the system too, and say already what they are about.
+            with_hints_for_sql(exc)
             raise
         except (duckdb.Error, OSError) as exc:
             if self._failed:
-                raise self._failed[0] from None
+                raise with_hints_for_sql(self._failed[0]) from None
             error = refusal(exc)
             for name in self.hidden:
                 if f'"{name.rpartition(".")[2]}"' in error.message:

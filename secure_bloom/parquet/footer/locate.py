@@ -116,6 +116,10 @@ def _located(file: InputFile, end: int) -> _FoundFooter:
     return _FoundFooter(magic, offset, body, (*extents, (offset, offset + length)))
 
 
+#: What an error says of a file of texts.
+IS_TEXT = "it ends as a text does, such as CSV or JSON"
+
+
 def _foreign(file: InputFile, last: bytes) -> FormatError:
     """Return the error for a file that does not end as Parquet files do."""
     # The first character may be cut.
@@ -124,7 +128,7 @@ def _foreign(file: InputFile, last: bytes) -> FormatError:
     # A Parquet file that is cut short may end within a text, too.
     if is_text and file.read_at(0, len(MAGIC)) not in (MAGIC, MAGIC_ENCRYPTED):
         return FormatError(
-            "not a Parquet file: it ends as a text does, such as CSV or JSON",
+            f"not a Parquet file: {IS_TEXT}",
             hint="write the table as Parquet; of a folder only Parquet files are taken",
         )
     return FormatError(

@@ -150,9 +150,13 @@ class Planner:
             )
 
 
+#: A way out of a missing key of a condition's column.
+WITHOUT_CONDITION = (
+    "to read without this condition, which returns also rows that do not fulfil it: "
+    "without_filter_keys=True or --without-filter-keys"
+)
+
+
 def _with_way_out(error: KeyUnavailableError) -> KeyUnavailableError:
-    error.hint = (
-        f"{error.hint or ''}; to read without this condition, which returns "
-        "also rows that do not fulfil it: without_filter_keys=True or --without-filter-keys"
-    ).lstrip("; ")
+    error.hint = f"{error.hint or ''}; {WITHOUT_CONDITION}".lstrip("; ")
     return error

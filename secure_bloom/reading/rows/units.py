@@ -15,7 +15,7 @@ from secure_bloom.reading.rows.file_reader import FileReader, Parts
 
 #: Row groups are decoded together up to this many uncompressed bytes.
 _UNIT_BYTES = 64 * 1024 * 1024
-_OTHER_COLUMNS = "to read other columns: --columns, or missing_keys='drop' (--missing-keys drop)"
+OTHER_COLUMNS = "to read other columns: --columns, or missing_keys='drop' (--missing-keys drop)"
 #: Most rows of a batch.
 BATCH_ROWS = 128 * 1024
 
@@ -49,7 +49,7 @@ class Unit:
         except KeyUnavailableError as error:
             # A key that does not fit is no missing one: no option leaves its column out.
             if not isinstance(error, KeyMisfitError):
-                error.hint = f"{error.hint}; {_OTHER_COLUMNS}" if error.hint else _OTHER_COLUMNS
+                error.hint = f"{error.hint}; {OTHER_COLUMNS}" if error.hint else OTHER_COLUMNS
             raise
 
 

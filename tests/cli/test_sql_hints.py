@@ -1,0 +1,52 @@
+"""Hints of `sql` name only options that it has, and lead from a CSV in FROM to its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import secure_bloom as sb
+from testing.command_line import run
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A table of which the keyring beside it lacks the key of `email`."""
+    (tmp_path / "t").mkdir()
+    write(tmp_path / "t" / "0.parquet", customers(50), Mode.ENCRYPTED)
+    kept = {name: key for name, key in MASTER_KEYS.items() if name == "k_footer"}
+    (tmp_path / "mine.json").write_text(keyring_json(kept))
+    return tmp_path
+
+
+@pytest.mark.parametrize("where", ["", " where email = 'a'", " where email > 'a' and iban = 'x'"])
+def test_a_missing_key_proposes_no_option_of_read(lake: Path, where: str) -> None:
+    query = f"select email from '{lake}/t'{where}"
+    done = run("sql", query, "--keyring", f"{lake}/mine.json")
+    assert done.returncode == 2
+    assert "--keyring FILE" in done.stderr
+    assert "--without-filter-keys" not in done.stderr
+    assert "--columns" not in done.stderr
+    assert "without_filter_keys" not in done.stderr
+    read = run("read", lake / "t", "--where", "email = 'a'", "--keyring", f"{lake}/mine.json")
+    assert "--without-filter-keys" in read.stderr
+
+
+def test_a_csv_in_from_leads_to_the_parameters(tmp_path: Path) -> None:
+    (tmp_path / "wanted.csv").write_text("email\n" + "a@x\n" * 9)
+    done = run("sql", f"select * from '{tmp_path}/wanted.csv'")
+    assert done.returncode == 2
+    assert "email in $wanted" in done.stderr
+    assert "--parameters" in done.stderr
+
+
+def test_a_frame_leads_to_the_parameters(lake: Path) -> None:
+    with (
+        pytest.raises(sb.PolicyError) as caught,
+        sb.open_table(lake / "t", keys=KEYRING) as table,
+    ):
+        table.sql("select * from w", tables={"w": pa.table({"a": [1]})})
+    assert "email in $wanted" in str(caught.value.hint)
