@@ -96,7 +96,7 @@ class AuditPlan:
     the caller gave them. ``roots`` are the given paths without tables of a catalog. ``refused`` are
     the folders that could not be listed.  ``listed`` are all files found, including those that a
     sample leaves out. ``tables`` opens them.  ``unknown_keys`` are master keys of the policy that
-    the KMS lacks.
+    the KMS lacks.  Without ``is_latest`` the audit is one of an older version of tables.
     """
 
     request: AuditRequest | None
@@ -109,6 +109,7 @@ class AuditPlan:
     listed: tuple[str, ...] = ()
     tables: TableListing = field(default_factory=lambda: TableListing(paths=()))
     unknown_keys: tuple[str, ...] = ()
+    is_latest: bool = True
     properties: Mapping[str, str] | None = None
     keys: Keys | None = field(default=None, repr=False)
     scope: AuditScope = field(default_factory=AuditScope)
@@ -157,7 +158,9 @@ def plan_audit(
     roots = as_paths(paths)
     taken, findings = _policy(policy, as_paths(paths, to_commit=True))
     today = datetime.datetime.now(datetime.UTC).date()
-    accepted = {} if taken is None else current(taken.accepted, today)
+    entries = () if taken is None else taken.accepted
+    accepted = current(entries, today)
+    findings += tuple(policies.check_accepted(entries, today))
     options = replace(options, ignore=(*as_texts("ignore", options.ignore), *accepted))
     selected = selection(options.ignore, options.severity)
     if options.baseline is not None:
@@ -192,6 +195,7 @@ def plan_audit(
         listed=files,
         tables=tables,
         unknown_keys=unknown,
+        is_latest=options.at.is_latest,
         properties=options.spark_properties,
         keys=at_hand,
         scope=scope,

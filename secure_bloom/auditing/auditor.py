@@ -121,7 +121,9 @@ def conclude(
         return _report(plan, list(plan.findings), 0, PathMask(KeyPolicy()))
     found, summed = list(plan.findings), _Summary(plan.request.policy)
     traced: list[TracedValues] = []
-    targets = Targets(plan.tables, plan.given, plan.refused, plan.unknown_keys)
+    targets = Targets(
+        plan.tables, plan.given, plan.refused, plan.unknown_keys, is_latest=plan.is_latest
+    )
     for file in files:
         found += file.findings
         traced += file.traced

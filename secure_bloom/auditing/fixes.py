@@ -41,6 +41,12 @@ class NamedPlace:
     format: TableFormat | None = None
 
 
+#: The fix of files of an older version: a command would change those of the current one.
+_OLDER_VERSION = (
+    "audit the current version, without an option for a version; once it is clean and no reader "
+    "needs older ones, let the table's engine remove their files (Delta: VACUUM; Iceberg: CALL "
+    "system.expire_snapshots; Paimon: CALL sys.expire_snapshots)"
+)
 #: The verbs of fixes that write files.
 _REKEYING = frozenset({"reencrypt", "rotate"})
 _WRITING = _REKEYING | {"add"}
@@ -60,11 +66,14 @@ class Targets:
         given: Sequence[str],
         refused: Iterable[str],
         unknown_keys: Sequence[str] = (),
+        *,
+        is_latest: bool = True,
     ) -> None:
         #: Hides the values of sensitive columns in the paths of commands.
         self.mask: Callable[[str], str] = str
         self._tables = tables.logs
         self._unknown_keys = unknown_keys
+        self._is_latest = is_latest
         # A table of a catalog has no plain files.
         self._given = [local_path(path) for path in given if not is_in_catalog(path)]
         self._managed = [
@@ -112,6 +121,8 @@ class Targets:
         if finding.id == PAIMON_INDEX_IN_CLEAR.id and table and table.format is PAIMON:
             # A manifest has the index, or names its file: without it Paimon could not read on.
             return PAIMON_INDEX_FIX
+        if not self._is_latest and table is not None and _COMMAND.search(finding.fix):
+            return _OLDER_VERSION
         fix, count = _COMMAND.subn(commands, finding.fix)
         if count and self._unknown_keys:
             keys = ", ".join(map(legible, self._unknown_keys))

@@ -14,6 +14,7 @@ from secure_bloom.cli.audit_verb import write_text
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
+    form_of,
     with_access_to_sign,
     with_common_options,
     with_form_options,
@@ -209,9 +210,10 @@ def advise_command(
     """
     from secure_bloom.api.advise import advise
 
+    form = form_of(form, as_json=as_json)
     require_report_file(output, access.policy_path, access.keyring)
     with progress_bar("trying filters", quiet=as_json) as progress:
         wanted = {**options, "columns": columns or None, "progress": progress}
         advice = advise(paths, **access.arguments(), **wanted)
-    write_advice("json" if as_json else form, advice, output)
+    write_advice(form, advice, output)
     return 0

@@ -17,6 +17,7 @@ import click
 from secure_bloom.calling.close_names import near_file
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.shared_arguments import (
+    form_of,
     load_keys,
     metrics_option,
     policy_option,
@@ -209,7 +210,7 @@ def audit_command(
     from secure_bloom.api.audit import audit
     from secure_bloom.auditing.findings import audit_numbers
 
-    started = time.perf_counter()
+    started, form = time.perf_counter(), form_of(form, as_json=as_json)
     for file in (output, metrics):
         require_report_file(file, policy_path, keyring, spark_properties)
     try:
@@ -229,7 +230,7 @@ def audit_command(
     report = _with_keyring(report, keyring)
     numbers = audit_numbers(report, time.perf_counter() - started)
     try:
-        write_report("json" if as_json else form, report, paths, output, verbose=verbose)
+        write_report(form, report, paths, output, verbose=verbose)
     finally:
         if metrics is not None:
             write_metrics(metrics, "audit", numbers)

@@ -341,6 +341,13 @@ def with_form_options(forms: Iterable[str], document: str) -> Callable[[F], F]:
     return lambda function: form(output(function))
 
 
+def form_of(form: str, *, as_json: bool) -> str:
+    """Return the form of a document. Raises UsageError for ``--json`` with another form."""
+    if as_json and form not in ("text", "json"):
+        raise click.UsageError(f"--json and --format {form} are two forms: give one of them")
+    return "json" if as_json else form
+
+
 def _with_access(function: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(function)
     def call(*args: Any, keyring: Path | None, policy_path: Path | None, **options: Any) -> int:

@@ -54,6 +54,13 @@ def current(accepted: Iterable[AcceptedFinding], today: datetime.date) -> dict[s
     }
 
 
+def expired(accepted: Iterable[AcceptedFinding], today: datetime.date) -> Iterator[str]:
+    """Yield a line for each finding that is accepted no more."""
+    for entry in accepted:
+        if entry.until is not None and entry.until < today:
+            yield f"{entry.finding}: its last day, {entry.until}, is in the past"
+
+
 def _accepted(table: ConfigTable) -> AcceptedFinding:
     table.allow({"finding", "reason", "until"})
     # A person who accepts a finding must say why, because a later reader of the policy cannot ask.

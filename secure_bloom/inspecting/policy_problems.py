@@ -20,7 +20,7 @@ from secure_bloom.encryption.access import Access, GivenKeys, lacking_keys_hint
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
-from secure_bloom.encryption.policy_tables import current
+from secure_bloom.encryption.policy_tables import expired
 from secure_bloom.encryption.spark_columns import spark_problems
 from secure_bloom.encryption.spark_ddl import schema_columns
 from secure_bloom.encryption.table_patterns import UnknownTableError, is_catalog_address
@@ -336,9 +336,8 @@ def _with_parents(names: Iterable[str]) -> set[str]:
 
 def _contradictions(policy: KeyPolicy) -> Iterator[str]:
     """Yield a note for each rule that has no effect, and for a keyring that is not there."""
-    for entry in policy.accepted:
-        if entry.until is not None and not current([entry], datetime.datetime.now().date()):
-            yield f"[[audit.ignore]] {entry.finding}: its last day, {entry.until}, is in the past"
+    today = datetime.datetime.now(datetime.UTC).date()
+    yield from (f"[[audit.ignore]] {it}" for it in expired(policy.accepted, today))
     for one in (policy, *policy.tables.values()):
         keyed = sorted(path for path, rule in one.columns.items() if rule.key is not None)
         for pattern in one.clear:

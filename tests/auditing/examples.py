@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
+from secure_bloom.encryption.policy_tables import AcceptedFinding, ColumnRule, EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
 from secure_bloom.parquet.structures import metadata as declared
@@ -301,6 +302,15 @@ def _session(folder: Path, **changes: str | None) -> Example:
         if value is not None:
             properties[name] = value
     return Example(path=sound(folder), options={"spark_properties": properties})
+
+
+@example("policy-ignore-expired")
+def policy_ignore_expired(folder: Path) -> Example:
+    """An entry of `[[audit.ignore]]` whose last day was in 2020."""
+    entry = AcceptedFinding(
+        finding="filter-missing", reason="soon", until=datetime.date(2020, 1, 31)
+    )
+    return Example(path=sound(folder), policy=replace(POLICY, accepted=(entry,)))
 
 
 @example("policy-column-unclassified")

@@ -389,7 +389,44 @@ def test_no_command_before_the_policy_has_keys_that_exist(tmp_path: Path, name: 
     found = [it for it in report.findings if it.id == name]
     assert found
     for finding in found:
-        assert finding.fix.startswith("policy first: the KMS has no master key k_gone; then `")
+        assert finding.fix.startswith("policy first: the KMS has no master key k_gone; then ")
     (unknown,) = (it for it in report.findings if it.id == "policy-key-unknown")
     assert "policy first" not in unknown.fix
     assert not any("policy first" in it.fix for it in example.audit().findings)
+
+
+def test_the_fix_of_an_older_version_changes_nothing_of_the_current_one(tmp_path: Path) -> None:
+    """What the command would do was done already: the old files are what is left."""
+    table = tmp_path / "events"
+    deltalake.write_deltalake(table, customers(ROWS))
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[footer]\nkey = "k_footer"\n'
+        '[columns.email]\nkey = "k_pii"\n'
+    )
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    sb.reencrypt(table, policy=policy)
+    report = sb.audit(table, policy=policy, version=0)
+    fixes = {it.fix for it in report.findings if it.id == "column-in-clear"}
+    assert len(fixes) == 1
+    assert "VACUUM" in str(fixes)
+    assert "secure-bloom reencrypt" not in str(fixes)
+
+
+def test_the_fix_of_a_key_that_the_policy_does_not_name_says_to_name_it(tmp_path: Path) -> None:
+    example = EXAMPLES["column-wrong-key"](tmp_path)
+    policy = with_rules(example.policy, iban="k_pii")
+    assert "k_finance" not in policy.named_keys()
+    report = sb.audit(example.path, policy=policy, keys=KEYRING)
+    fixes = [it.fix for it in report.findings if it.column == "iban"]
+    assert fixes
+    assert all(it.startswith("name the old key under [keys] of the policy") for it in fixes)
+
+
+def test_a_sensitive_partition_column_is_not_to_be_left_out(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path / "t", customers(3), partition_by=["email"])
+    policy = with_rules(KeyPolicy(footer_key="k_footer"), email="k_pii")
+    with pytest.raises(sb.PolicyError, match="email is a partition column") as caught:
+        sb.reencrypt(tmp_path / "t", policy=policy, keys=KEYRING)
+    assert "write the table again, partitioned by another column" in str(caught.value.hint)
+    assert "leave it out" not in str(caught.value.hint)

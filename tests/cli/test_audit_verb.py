@@ -227,3 +227,12 @@ def test_a_policy_may_begin_with_a_byte_order_mark(lake: Path) -> None:
 
 #: Options of every verb.
 EVERYWHERE = {"--verbose", "--quiet", "--color"}
+
+
+@pytest.mark.parametrize("form", ["html", "sarif"])
+def test_two_forms_of_a_report_are_refused(lake: Path, form: str) -> None:
+    done = main(lake / "out", "--policy", lake / "policy.toml", "--json", "--format", form)
+    assert done.returncode == 2
+    assert f"--json and --format {form} are two forms" in json.loads(done.stdout)["error"]
+    _, text = audit(lake, "--json", "--format", "json")
+    assert text.lstrip()[0] == "{"

@@ -34,6 +34,7 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_KEY_NAME
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.file_keys import DataKey, FileKeys, KeyMaterial
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm
 from secure_bloom.errors import FormatError, KeyUnavailableError
 
@@ -202,9 +203,21 @@ def _check_name(
         )
     elif name != wanted:
         found = subject.finding(rule, f"the policy says {wanted}, the file {short(name)}")
-        # A key that the policy lists as older is one that is being rotated away from.
-        is_older = name in of.request.policy.older_keys
-        yield replace(found, fix=KEY_RETIRED.fix) if is_older else found
+        yield replace(found, fix=_fix_of_key(name, of.request.policy, rule))
+
+
+def _fix_of_key(name: str, policy: KeyPolicy, rule: Rule) -> str:
+    """Return the fix for a file under another key than the policy's."""
+    # A key that the policy lists as older is one that is being rotated away from.
+    if name in policy.older_keys:
+        return KEY_RETIRED.fix
+    return rule.fix if name in policy.named_keys() else f"{_NAME_FIRST}; then {rule.fix}"
+
+
+_NAME_FIRST = (
+    "name the old key under [keys] of the policy, because a KMS is asked for no key that the "
+    "policy does not name"
+)
 
 
 def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import datetime
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from secure_bloom.auditing.failures import with_causes
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.policy_rules import (
     POLICY_FILTER_WITHOUT_KEY,
+    POLICY_IGNORE_EXPIRED,
     POLICY_INVALID,
     POLICY_KEY_UNKNOWN,
     POLICY_KEY_UNUSABLE,
@@ -19,7 +21,7 @@ from secure_bloom.auditing.rules.policy_rules import (
 from secure_bloom.encryption.configuration import UnknownWordError
 from secure_bloom.encryption.kms import KeyInventory, KmsClient, try_master_key
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.encryption.policy_tables import AcceptedFinding, ColumnRule, expired
 from secure_bloom.errors import PolicyError
 
 
@@ -58,6 +60,11 @@ def _check_inner(rule: ColumnRule, outer: str) -> Iterator[Finding]:
         yield POLICY_TWO_KEYS.finding(
             f"it is under {rule.key}, its parent under {outer}", column=rule.path
         )
+
+
+def check_accepted(accepted: Iterable[AcceptedFinding], today: datetime.date) -> Iterator[Finding]:
+    """Yield a note for each accepted finding whose last day is in the past."""
+    yield from map(POLICY_IGNORE_EXPIRED.finding, expired(accepted, today))
 
 
 def unknown_keys(policy: KeyPolicy, kms: KmsClient) -> tuple[str, ...]:

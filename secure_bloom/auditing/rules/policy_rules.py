@@ -77,8 +77,13 @@ POLICY_TABLE_UNUSED = Rule(
     "or its files are elsewhere.",
     fix="compare the pattern with the paths of the table, or remove it",
 )
-
-
+POLICY_IGNORE_EXPIRED = Rule(
+    id="policy-ignore-expired",
+    severity=Severity.NOTE,
+    meaning="The last day of an entry of `[[audit.ignore]]` is in the past: what it accepted "
+    "counts again.",
+    fix="correct what it accepted and remove the entry, or give it a later day",
+)
 COLUMN_UNCLASSIFIED = Rule(
     id="policy-column-unclassified",
     severity=Severity.MEDIUM,

@@ -57,7 +57,8 @@ class WritableDelta(WritableTable):
                 raise PolicyError(
                     f"{name} is a partition column: its values are in the table's log, not in "
                     "files",
-                    hint="leave it out: readers skip whole files by it and need no filter",
+                    hint="it needs no filter: readers skip whole files by it. No key protects it: "
+                    "if it is sensitive, write the table again, partitioned by another column",
                 )
             self._check(name)
 
