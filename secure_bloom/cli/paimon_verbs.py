@@ -91,6 +91,11 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     is_flag=True,
     help="Write a new index in the place of one that cannot be read; what it held is lost.",
 )
+@click.option(
+    "--replace-filters",
+    is_flag=True,
+    help="Of a table: build filters anew that its indexes have. Those of other files always are.",
+)
 @click.option("-w", "--where", help="Of a table: index files of these partitions alone.")
 @click.option(
     "--since", type=int, metavar="SNAPSHOT", help="Of a table: index files added after a snapshot."

@@ -41,6 +41,7 @@ class BuildOptions:
     policy: GivenPolicy = None
     allow_clear_index: bool = False
     replace_damaged: bool = False
+    replace_filters: bool = False
     dry_run: bool = False
     allow_unverified: bool = False
     allow_unprotected: bool = False
@@ -113,6 +114,8 @@ def build_index(asked: FileRequest) -> IndexReport | BuildReport:
         policy: A KeyPolicy, or the path of one.
         allow_clear_index: Index encrypted columns too, although the index is in clear.
         replace_damaged: Write a new index in place of an unreadable one.
+        replace_filters: Build filters that the index of a table's file has already anew, as those
+            of other files are.
         dry_run: Write nothing, but report what a run would do.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
@@ -158,6 +161,8 @@ def build_indexes(asked: IndexRequest) -> BuildReport:
         policy: A KeyPolicy, or the path of one.
         allow_clear_index: Index encrypted columns too, although the index is in clear.
         replace_damaged: Write a new index in place of an unreadable one.
+        replace_filters: Build filters that the index of a table's file has already anew, as those
+            of other files are.
         dry_run: Write nothing, but report what a run would do.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
@@ -219,6 +224,7 @@ def build_table(
         threshold_of(table),
         asked.access(),
         **asked.of_work(),
+        replace_filters=asked.replace_filters,
         # One sync of a folder is enough for the processes of this machine.
         syncs_folders=not isinstance(runner, LocalRunner),
     )

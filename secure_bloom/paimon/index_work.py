@@ -33,7 +33,11 @@ from secure_bloom.storage.dispatch import create_like
 from secure_bloom.storage.paths import without_links
 
 #: The note of a file whose index has all wanted filters.
-HAS_FILTERS: Final = "its index has these filters already"
+HAS_FILTERS: Final = (
+    "its index has these filters already; replace_filters (--replace-filters) builds them anew"
+)
+#: The note of a file whose filters are the same when they are built anew.
+_HAS_SAME: Final = "its index has the same filters already"
 #: The same of a file in which other columns of the request get none.
 _HAS_OTHERS: Final = "its index has the other filters already"
 
@@ -188,12 +192,13 @@ class TableFile:
 class TableWork(IndexWork):
     """Builds indexes for a table. An index of up to ``threshold`` bytes is embedded in a manifest.
 
-    A larger index is written beside the data file. ``task.listed`` is a :class:`TableFile`. With
-    ``syncs_folders`` each new name is durable at once. Otherwise the run makes all names durable
-    before it commits.
+    A larger index is written beside the data file. ``task.listed`` is a :class:`TableFile`.
+    ``replace_filters`` builds filters anew that the index has already. With ``syncs_folders`` each
+    new name is durable at once. Otherwise the run makes all names durable before it commits.
     """
 
     threshold: int
+    replace_filters: bool
     syncs_folders: bool
 
     def build(self, task: FileTask) -> IndexResult:
@@ -209,13 +214,18 @@ class TableWork(IndexWork):
             if not self.replace_damaged:
                 raise damage_hint(error) from error.__cause__
             before = FileIndex()
-        if all(_has_filter(before, name) for name in listed.stored.values()):
+        has_all = all(_has_filter(before, name) for name in listed.stored.values())
+        if has_all and not self.replace_filters:
             note = f"{listed.left_out}; {_HAS_OTHERS}" if listed.left_out else HAS_FILTERS
             return IndexResult(report=IndexReport(path=task.path, status="unchanged", note=note))
         built = self.builder.filters(file, listed.options)
         indexes = [(listed.stored[name], index) for name, index in built.indexes]
         merged = before.with_indexes(indexes)
         content = merged.to_bytes()
+        if has_all and content == before.to_bytes():
+            # An entry that takes the place of an equal one would be added and deleted at once.
+            note = f"{listed.left_out}; {_HAS_SAME}" if listed.left_out else _HAS_SAME
+            return IndexResult(report=IndexReport(path=task.path, status="unchanged", note=note))
         is_embedded = len(content) <= self.threshold and content not in listed.taken
         if not is_embedded and not self.dry_run:
             self._write_once(file, content, listed)
@@ -286,6 +296,7 @@ def table_work(
     *,
     allow_clear_index: bool,
     replace_damaged: bool,
+    replace_filters: bool,
     dry_run: bool,
     syncs_folders: bool,
 ) -> TableWork:
@@ -295,6 +306,7 @@ def table_work(
         threshold=threshold,
         builder=builder,
         replace_damaged=replace_damaged,
+        replace_filters=replace_filters,
         dry_run=dry_run,
         syncs_folders=syncs_folders,
     )

@@ -51,6 +51,7 @@ def build_paimon_index(
     commit_every: int | None = None,
     allow_clear_index: bool = False,
     replace_damaged: bool = False,
+    replace_filters: bool = False,
     dry_run: bool = False,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
@@ -73,6 +74,7 @@ def build_paimon_index(
         commit_every: Number of files after which to commit. By default once, at the end.
         allow_clear_index: Index encrypted columns too, although the index is in clear.
         replace_damaged: Write a new index in place of an unreadable one.
+        replace_filters: Build filters that the index of a file has already anew.
         dry_run: Write nothing, but report what a run would do.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
@@ -94,6 +96,7 @@ def build_paimon_index(
         commit_every=commit_every,
         allow_clear_index=allow_clear_index,
         replace_damaged=replace_damaged,
+        replace_filters=replace_filters,
         dry_run=dry_run,
         allow_unverified=allow_unverified,
         allow_unprotected=allow_unprotected,

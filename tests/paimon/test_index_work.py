@@ -17,7 +17,13 @@ from secure_bloom.runs.work import FileTask
 def work() -> TableWork:
     access = Access.of(None, None, allow_unverified=False, allow_unprotected=False)
     return table_work(
-        0, access, allow_clear_index=False, replace_damaged=False, dry_run=False, syncs_folders=True
+        0,
+        access,
+        allow_clear_index=False,
+        replace_damaged=False,
+        replace_filters=False,
+        dry_run=False,
+        syncs_folders=True,
     )
 
 

@@ -82,6 +82,36 @@ def test_a_second_run_changes_nothing(lake: Warehouse) -> None:
     assert files_below(folder) == before
 
 
+@pytest.mark.parametrize("threshold", ["0 b", "1 kb"])
+def test_filters_of_an_index_are_built_anew_if_asked(lake: Warehouse, threshold: str) -> None:
+    folder = filled(lake, file_index__in_manifest_threshold=threshold)
+    sb.paimon.build_index(
+        folder, {"id": sb.paimon.IndexOptions(items=100, fpp=0.5), "name": sb.paimon.IndexOptions()}
+    )
+    rows, before = lake.rows(), sb.paimon.show(folder).to_dict()
+    left = sb.paimon.build_index(folder, OPTIONS)
+    assert {str(file.note).partition("; ")[2] for file in left.files} == {
+        "replace_filters (--replace-filters) builds them anew"
+    }
+    report = sb.paimon.build_index(folder, OPTIONS, replace_filters=True)
+    assert [(file.status, file.kept) for file in report.files] == [
+        ("built", ("name: bloom-filter",))
+    ] * 2
+    assert len(report.commits) == 1
+    assert lake.rows() == rows
+    assert sb.paimon.show(folder).to_dict() != before
+    # The same filters need no commit, and older ones may come back.
+    same = sb.paimon.build_index(folder, OPTIONS, replace_filters=True)
+    assert (same.commits, {file.status for file in same.files}) == ((), {"unchanged"})
+    older = {"id": sb.paimon.IndexOptions(items=100, fpp=0.5)}
+    assert sb.paimon.build_index(folder, older, replace_filters=True).commits
+    assert lake.rows() == rows
+    assert sb.paimon.build_index(folder, OPTIONS, replace_filters=True).commits
+    for path in data_files(folder):
+        damage(path)
+    assert lake.rows("id = 57") == []
+
+
 def test_another_column_is_added_to_the_index(lake: Warehouse) -> None:
     folder = filled(lake, file_index__in_manifest_threshold="0 b")
     sb.paimon.build_index(folder, OPTIONS)
