@@ -256,15 +256,12 @@ class _Address:
 
 def _are_alike(wanted: Parts, part: Parts) -> bool:
     """Return whether each part is the wanted one or like it. Years and versions are not alike."""
-    return all(
-        name == other or (not differ_by_number(name, other) and _is_close(name, other))
-        for name, other in zip(wanted, part, strict=True)
+    pairs = [(name, other) for name, other in zip(wanted, part, strict=True) if name != other]
+    return not any(differ_by_number(name, other) for name, other in pairs) and all(
+        # Swapped letters make a short name less like the other one than any other mistake.
+        sorted(name) == sorted(other) or CloseNames([other]).close(name, 1, _ALIKE)
+        for name, other in pairs
     )
-
-
-def _is_close(name: str, other: str) -> bool:
-    # Swapped letters make a short name less like the other one than any other mistake.
-    return sorted(name) == sorted(other) or bool(CloseNames([other]).close(name, 1, _ALIKE))
 
 
 def _address_of(like: str, parts: Parts) -> str:
