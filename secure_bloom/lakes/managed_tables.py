@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes import formats
@@ -131,18 +131,33 @@ def refuse_linked(
     The folders above and below each path itself are looked at by other functions of this module.
     """
     local = [file for file in files if not is_object_uri(file)]
-    if not local:
-        return
-    roots = {*file_keys(path for path in _there(paths) if not is_object_uri(path))}
-    real = file_keys(local)
+    linked = behind_links(zip(file_keys(local), local, strict=True), paths)
     # One file of each folder is enough.
-    folders = {str(path).rpartition("/")[0]: str(path) for path in real if path not in roots}
-    outside = [
-        path
-        for folder, path in folders.items()
-        if not any(below(f"{folder}/", str(root)) is not None for root in roots)
-    ]
-    refuse_above(outside, honoured)
+    refuse_above([it[0] for it in linked.values()], honoured)
+
+
+def behind_links(files: Iterable[tuple[Hashable, str]], paths: Paths) -> dict[str, list[str]]:
+    """Return the files to which links below the paths lead, by the folder that holds each.
+
+    ``files`` are those found below the paths, with their keys.  Only these folders are not looked
+    at by other functions of this module, which look above and below each path itself.
+    """
+    roots = {path: key for path in _there(paths) for key in file_keys([path])}
+    found: dict[str, list[str]] = defaultdict(list)
+    plain: dict[tuple[str, str], bool] = {}
+    for key, file in files:
+        if file in roots or not isinstance(key, str):
+            continue
+        place = file.rpartition("/")[0], key.rpartition("/")[0]
+        if place not in plain:
+            plain[place] = any(
+                (inside := below(f"{place[0]}/", root)) is not None
+                and place[1] == f"{real}/{inside}".rstrip("/")
+                for root, real in roots.items()
+            )
+        if not plain[place]:
+            found[place[1]].append(file)
+    return found
 
 
 def _there(paths: Paths) -> Iterable[str]:

@@ -6,6 +6,7 @@ not name are not read.  Tables whose log is not honoured are refused.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -13,20 +14,19 @@ from typing import TYPE_CHECKING
 from secure_bloom.encryption.table_patterns import is_catalog_address
 from secure_bloom.errors import PolicyError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.lakes.formats import listed_by_log, named_format
-from secure_bloom.lakes.managed_tables import refuse_above, refuse_folder
+from secure_bloom.lakes.managed_tables import behind_links, refuse_above, refuse_folder
 from secure_bloom.lakes.table_format import ListedTable, TableFormat, below_key
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import (
     InputFile,
     below,
-    find_files,
     is_object_uri,
     join,
     open_input,
     open_pinned,
 )
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.listing import expand
+from secure_bloom.storage.listing import expand, find_by_key
 
 if TYPE_CHECKING:
     from secure_bloom.lakes.paimon.table import PaimonFile
@@ -119,12 +119,15 @@ def list_tables(
         found.take_inside(path, inside, above)
     try:
         if plain:
-            found.take(find_files(plain, refused=refused, check=found.check))
+            found.take_linked(find_by_key(plain, refused=refused, check=found.check), plain)
     except PolicyError as error:
         # A folder without files is an error, a table without files an answer.
         if len(plain) > 1 or not found.is_empty_table(error.path):
             raise
-    return found.listing()
+    listing = found.listing()
+    if refused and not listing.paths:
+        raise refused[0]
+    return listing
 
 
 def _matches(path: str) -> list[str]:
@@ -217,7 +220,7 @@ class _Listed:
                 raise
             self._refused.append(error)
             return ()
-        return None if log is None else self._files_of(log, folder, folder)
+        return None if log is None else self._files_of(log, folder, [folder])
 
     def take_named(self, path: str, named: TableFormat) -> None:
         """Add the files of a table that the caller named by a path or in a catalog."""
@@ -231,13 +234,16 @@ class _Listed:
         self, path: str, inside: Mapping[str, str | None], logs: Mapping[str, TableFormat]
     ) -> None:
         """Add the files for a path inside tables: its matches, each with its table."""
-        files = []
+        plain = [match for match, table in inside.items() if table is None]
+        self.take_linked(find_by_key(plain, check=self.check), plain)
+        matches: dict[str, list[str]] = defaultdict(list)
         for match, table in inside.items():
-            if table is None:
-                files += find_files([match], check=self.check)
-            else:
-                files += self._files_of(logs[table], table, match)
-        if not files:
+            if table is not None:
+                matches[table].append(match)
+        files = [
+            it for table in matches for it in self._files_of(logs[table], table, matches[table])
+        ]
+        if not files and not plain:
             raise PolicyError(
                 "no file of the table's version lies there",
                 hint="the table's log says which of its files live; others are not looked at",
@@ -245,16 +251,44 @@ class _Listed:
             )
         self.take(files)
 
-    def _files_of(self, log: TableFormat, table: str, path: str) -> list[str]:
-        """Return the live files of a table that are ``path``, or below it.
+    def take_linked(self, files: dict[Hashable, str], paths: Collection[str]) -> None:
+        """Add the files that were found below the paths.
 
-        ``path`` is inside the table.
+        Of files of tables to which links lead, only live ones are added.
         """
-        tree = tree_of(path)
-        self._folders.append(path)
+        # What a log names is listed by it, wherever it is.
+        found = [it for it in files.items() if it[1] not in self._files]
+        linked: dict[tuple[TableFormat, str], list[str]] = defaultdict(list)
+        dropped: set[str] = set()
+        for folder, inside in behind_links(found, paths).items():
+            try:
+                above = refuse_above([inside[0]], listed_by_log())
+            except UnsupportedFeatureError as error:
+                if self._refused is None:
+                    raise
+                self._refused.append(error)
+                dropped.update(inside)
+                continue
+            table = _table_above(inside[0], above)
+            if table is not None:
+                self._folders.append(folder)
+                linked[above[table], table] += inside
+        for (log, table), inside in linked.items():
+            dropped.update(set(inside).difference(self._files_of(log, table, inside)))
+        for key, path in files.items():
+            if path not in dropped:
+                self._paths.setdefault(key, path)
+
+    def _files_of(self, log: TableFormat, table: str, paths: Collection[str]) -> list[str]:
+        """Return the live files of a table that are one of ``paths``, or below one.
+
+        The paths are inside the table.
+        """
+        tree = tree_of(table)
+        self._folders.extend(paths)
         listed = self._table(log, tree, table)
         found = []
-        for stored, shown in _within(tree, table, path, listed.files):
+        for stored, shown in _within(tree, table, paths, listed.files):
             found.append(shown)
             self._files[shown] = listed.files[stored]
             if names := listed.names_of(stored):
@@ -268,13 +302,21 @@ class _Listed:
         return self._tables[key]
 
 
-def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each file of a table that is in ``path``, with its path below the given ``path``."""
-    top = tree.key(path)
-    for file in files:
-        inside = below_key(tree.key(file), top)
-        if inside is not None:
-            yield file, join(path, inside) if inside else path
-        elif path == table:
-            # A table may name files elsewhere, as clones do.
-            yield file, file
+def _within(
+    tree: Tree, table: str, paths: Iterable[str], files: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each file of a table that is in one of ``paths``, with its path below that path."""
+    # A key takes a call of the system, so each file's is looked up once for all paths.
+    by_key = {tree.key(file): file for file in files}
+    for path in paths:
+        top = tree.key(path)
+        if top in by_key:
+            yield by_key[top], path
+            continue
+        for key, file in by_key.items():
+            inside = below_key(key, top)
+            if inside is not None:
+                yield file, join(path, inside)
+            elif path == table:
+                # A table may name files elsewhere, as clones do.
+                yield file, file

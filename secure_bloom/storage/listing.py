@@ -59,6 +59,17 @@ def find_files(
     may not be read, are added to ``refused`` instead.  ``check`` is called with each folder that is
     listed.
     """
+    return sorted(find_by_key(paths, suffixes=suffixes, refused=refused, check=check).values())
+
+
+def find_by_key(
+    paths: Path | Iterable[Path],
+    *,
+    suffixes: tuple[str, ...] = DATA_SUFFIXES,
+    refused: list[SecureBloomError] | None = None,
+    check: FolderCheck | None = None,
+) -> dict[Hashable, str]:
+    """Return the files of :func:`find_files`, each by its :func:`file_key`."""
     found: dict[Hashable, str] = {}
     for path in _as_list(paths):
         try:
@@ -75,7 +86,7 @@ def find_files(
             found.setdefault(tree.key(file), file)
     if refused and not found:
         raise refused[0]
-    return sorted(found.values())
+    return found
 
 
 def _some_files_of(

@@ -164,6 +164,9 @@ def test_links_in_a_folder_lead_no_verb_to_files_of_a_table(
     for call in [*WRITING.values(), lambda path, _: paimon.build_indexes(path, ["id"])]:
         with pytest.raises(sb.UnsupportedFeatureError, match="its own log"):
             call(str(mine), None)
+    for verb in VERBS.keys() - HONOUR.get(kind, set()):
+        with pytest.raises(sb.UnsupportedFeatureError, match="its own log"):
+            VERBS[verb](str(mine))
     assert live.read_bytes() == before
     assert {it.name for it in table.rglob("*")} >= {"x.parquet"}
     assert len([*live.parent.iterdir()]) == 1

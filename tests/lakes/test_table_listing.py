@@ -23,6 +23,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.lakes import TableVersion, list_tables
 from testing.delta_logs import add, column, commit, remove, start
+from tests.auditing.examples import rules
 
 
 def orders(*ids: int) -> pa.Table:
@@ -106,6 +107,41 @@ def test_links_lead_to_the_live_files(table: Path, tmp_path: Path) -> None:
     ]
     # Two ways to a file are one file.
     assert len(list_tables([str(table), f"{tmp_path}/link"]).paths) == len(uris(table))
+
+
+@pytest.mark.parametrize("link", ["files", "folders", "a hidden table", "from above"])
+def test_links_among_plain_files_lead_to_live_rows_alone(
+    table: Path, tmp_path: Path, link: str
+) -> None:
+    """Other readers of the folder take rows that the log has deleted for rows of the table."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    if link == "folders":
+        for folder in [*table.iterdir()][::-1]:
+            if "=" in folder.name:
+                (mine / folder.name).symlink_to(folder)
+    else:
+        place = {"a hidden table": mine / "_hidden", "from above": mine / "z"}.get(link, table)
+        if place != table:
+            table.rename(place)
+        for ordinal, file in enumerate(place.rglob("*.parquet")):
+            if "_delta_log" not in file.parts:
+                (mine / f"{ordinal}.parquet").symlink_to(file)
+        table = place
+    wanted = [2, 3, 4]
+
+    assert sorted(sb.read_table(mine, columns=["id"])["id"].to_pylist()) == wanted
+    query = f'SELECT id FROM "{mine}" ORDER BY id'
+    assert sb.sql(query)["id"].to_pylist() == wanted
+    for call in (lambda: sb.probe(mine, "id", [1]), lambda: sb.inspect(mine)):
+        assert len(call().files) == len(uris(table))
+    # The audit also looks at files that no reader of the table reads.
+    policy = sb.KeyPolicy(footer_key="f", columns=rules(id="k"))
+    found = {
+        os.path.realpath(it.path or "")
+        for it in sb.audit(mine, policy=policy, without_keys=True).findings
+    }
+    assert len(found) > len(uris(table))
 
 
 def test_a_version_is_one_of_a_delta_table(tmp_path: Path) -> None:
