@@ -5,6 +5,9 @@
     index       one index of the words of all subjects
     encodings   texts inside a text: Base64, escapes, UTF-16
     sources     the texts of a file: containers and formats are opened, everything is read raw too
+    content     what a file contains, and the first bytes by which formats are recognized
+    containers  zip, tar, 7z and PDF
+    inner_files  files that begin inside another file
     apart       files that are decoded in a process of limited memory
     packed      streams that are decompressed within a budget
     tabular     the columns of Parquet, Arrow, ORC, Avro and SQLite files

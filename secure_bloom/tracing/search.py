@@ -44,13 +44,14 @@ from secure_bloom.tracing.column_words import (
     WantedHashes,
     binary_parts,
 )
+from secure_bloom.tracing.content import MARKS, Opened, Part, is_marked
 from secure_bloom.tracing.encodings import byte_order, decoded
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.packed import PIECE, UnreadError
 from secure_bloom.tracing.parquet_columns import Protected
 from secure_bloom.tracing.runs import is_content
-from secure_bloom.tracing.sources import DEEPEST, MARKS, Opened, Part, is_marked, parts_of
+from secure_bloom.tracing.sources import DEEPEST, parts_of
 from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
 #: Bytes of a text that are asked at a time: what the kernel writes stays in the cache.

@@ -19,10 +19,11 @@ from pyarrow import orc
 import secure_bloom as sb
 from secure_bloom.running.memory_budget import VARIABLE
 from secure_bloom.tracing.arrow_columns import arrow_columns
+from secure_bloom.tracing.content import Opened
 from secure_bloom.tracing.forms import plain_texts
 from secure_bloom.tracing.packed import Budget, UnreadError
 from secure_bloom.tracing.parquet_columns import parquet_columns
-from secure_bloom.tracing.sources import Opened, parts_of
+from secure_bloom.tracing.sources import parts_of
 from secure_bloom.tracing.tabular import Columns, orc_columns
 from testing.arrow_bombs import arrow_file, parquet_with, shared_children
 

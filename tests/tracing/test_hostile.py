@@ -29,9 +29,10 @@ import pytest
 import zstandard
 
 from secure_bloom.running.memory_budget import VARIABLE
-from secure_bloom.tracing import sources
+from secure_bloom.tracing import containers, content, sources
+from secure_bloom.tracing.content import Opened
 from secure_bloom.tracing.packed import PIECE, Budget, UnreadError, decompressed
-from secure_bloom.tracing.sources import Opened, parts_of
+from secure_bloom.tracing.sources import parts_of
 from secure_bloom.tracing.tabular import avro_columns, sqlite_columns
 from tests.lakes.avro_files import avro, framed, number
 from tests.tracing.people import search
@@ -123,7 +124,7 @@ def test_containers_are_opened_as_deep_as_documented(tmp_path: Path) -> None:
 
 
 def test_a_bomb_stays_within_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_LEAST_BUDGET", 8 << 20)
+    monkeypatch.setattr(content, "_LEAST_BUDGET", 8 << 20)
     bomb = gzip.compress(gzip.compress(b"\0" * (80 << 20)))
     tracemalloc.start()
     reasons = unread(tmp_path, bomb)
@@ -134,7 +135,7 @@ def test_a_bomb_stays_within_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_many_members_share_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_LEAST_BUDGET", 1 << 20)
+    monkeypatch.setattr(content, "_LEAST_BUDGET", 1 << 20)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for n in range(20):
@@ -156,7 +157,7 @@ def with_entries(content: bytes, count: int, *, differ: bool) -> bytes:
 @pytest.fixture
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The members of zip archives that were unpacked, with a budget of 1 MiB."""
-    monkeypatch.setattr(sources, "_LEAST_BUDGET", 1 << 20)
+    monkeypatch.setattr(content, "_LEAST_BUDGET", 1 << 20)
     opened, whole = list[object](), zipfile.ZipFile.open
 
     def counted(self: zipfile.ZipFile, name: zipfile.ZipInfo, mode: Any = "r") -> IO[bytes]:
@@ -185,7 +186,7 @@ def test_a_member_with_many_entries_is_unpacked_once(
 def test_a_sparse_member_of_any_size_stays_within_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_LEAST_BUDGET", 1 << 20)
+    monkeypatch.setattr(content, "_LEAST_BUDGET", 1 << 20)
     info = tarfile.TarInfo("x")
     info.size = 1 << 40
     assert unread(tmp_path, info.tobuf() + b"\0" * 2048)
@@ -343,7 +344,7 @@ def test_a_stream_of_a_pdf_that_is_damaged_or_too_long_is_searched_as_far_as_it_
     cut = zlib.compress(EMAIL.encode() + b"\n" + os.urandom(4000))[:-100] + b"\xff" * 200
     (tmp_path / "x").write_bytes(b"%PDF-1.7\nstream\n" + cut)
     assert search(tmp_path).files[0].found
-    monkeypatch.setattr(sources, "_LONGEST_STREAM", 1 << 20)
+    monkeypatch.setattr(containers, "_LONGEST_STREAM", 1 << 20)
     (reason,) = unread(tmp_path, pdf(EMAIL.encode() + b"\n" + bytes(2 << 20)))
     assert "a stream of more than" in reason
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from secure_bloom.tracing.content import Part
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import candidates, search_files
 from secure_bloom.tracing.search import trace_parts
-from secure_bloom.tracing.sources import Part
 from secure_bloom.tracing.subjects import SearchedColumn
 from secure_bloom.tracing.verdicts import Meaning
 

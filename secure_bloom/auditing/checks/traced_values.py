@@ -44,6 +44,7 @@ from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import fixed_type
 from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.storage import InputFile
+from secure_bloom.tracing.content import Part
 from secure_bloom.tracing.forms import plain_texts
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import occurrences
@@ -55,7 +56,6 @@ from secure_bloom.tracing.search import (
     trace_parts,
     trace_text,
 )
-from secure_bloom.tracing.sources import Part
 from secure_bloom.tracing.subjects import WORTH, SearchedColumn
 from secure_bloom.tracing.verdicts import Meaning
 

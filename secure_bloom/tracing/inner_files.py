@@ -1,0 +1,122 @@
+"""Find the files that begin inside another file, by the magic bytes of their formats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain, islice
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+
+from secure_bloom.running.memory_budget import memory_budget
+from secure_bloom.tracing.arrow_columns import size_of_schema
+from secure_bloom.tracing.content import Span, Stream, size_of, within
+from secure_bloom.tracing.packed import (
+    FOREIGN,
+    PIECE,
+    Budget,
+    UnreadError,
+    decompressed,
+    window_of,
+)
+from secure_bloom.tracing.tabular import orc_start
+
+#: Streams that begin inside a file of another kind.
+_MOST_EMBEDDED: Final = 1_000
+
+
+class InnerFiles:
+    """Finds files that begin inside another file."""
+
+    def __init__(self, file: BinaryIO, budget: Budget, place: str) -> None:
+        self._file, self._budget, self._place = file, budget, place
+        self._left = _MOST_EMBEDDED
+        #: Where the last file with the same mark at its start and its end begins.
+        self._starts = {"Parquet": 0, "Arrow": 0}
+
+    def found(self, kind: str, start: int) -> Iterator[Stream | Span]:
+        """Yield the files that may begin or end at a mark. Yield nothing for a chance match."""
+        # Programs and numbers have such bytes often.
+        if kind == "Arrow stream" and not _begins_stream(self._file, start):
+            return
+        self._left -= 1
+        if self._left < 0:
+            raise UnreadError(f"more than {_MOST_EMBEDDED:,} packed streams inside a file")
+        at = within(self._place, f"{kind} at byte {start}")
+        if kind not in FOREIGN:
+            self._file.seek(start)
+            pieces = decompressed(self._file, kind, self._budget)
+            with suppress(UnreadError):
+                if first := next(pieces, b""):
+                    yield Stream(at, chain([first], _until_damage(pieces)))
+            return
+        for begin, end in self._windows(kind, start):
+            yield Span(at, begin, end)
+
+    def _windows(self, kind: str, mark: int) -> Iterator[tuple[int, int]]:
+        """Yield the start and end offset of each file that may have the magic bytes at ``mark``."""
+        size = size_of(self._file)
+        if kind in self._starts:
+            # The length of the footer precedes the mark at the end.
+            end = mark + _END_MARKS[kind]
+            if _ends_with_footer(self._file, self._starts[kind], mark):
+                yield self._starts[kind], end
+            self._starts[kind] = mark
+        elif kind == "ORC":
+            yield from _orc_window(self._file, mark)
+        elif mark >= _BEFORE_MARK.get(kind, 0):
+            yield mark - _BEFORE_MARK.get(kind, 0), size
+
+
+#: The bytes of a mark at the end of a file, and those before a mark in its first header.
+_END_MARKS: Final = {"Parquet": 4, "Arrow": 6}
+_BEFORE_MARK: Final = {"tar": 257}
+#: Places that are tried as the start of an ORC file, of which only the end is sure.
+_MOST_STARTS: Final = 64
+
+
+def _ends_with_footer(file: BinaryIO, start: int, end: int) -> bool:
+    """Return whether a file that begins at ``start`` may have its footer before ``end``."""
+    file.seek(max(0, end - 4))
+    return 0 < int.from_bytes(file.read(4), "little") <= end - start - 8
+
+
+def _orc_window(file: BinaryIO, mark: int) -> Iterator[tuple[int, int]]:
+    """Yield the span of an ORC file that ends at a mark, if that is not the whole file."""
+    starts: list[int] = []
+    end, at = mark + 8, 0
+    while at < mark and len(starts) < _MOST_STARTS:
+        file.seek(at)
+        piece = file.read(min(PIECE, mark - at))
+        found = (match.start() + at for match in re.finditer(b"ORC", piece))
+        starts += islice(found, _MOST_STARTS - len(starts))
+        at += max(len(piece) - 2, 1)
+    first = orc_start(file, list(dict.fromkeys(starts)), end)
+    if first is None:
+        raise UnreadError("an ORC file after other bytes, and its start was not found")
+    if first > 0 or end < size_of(file):
+        yield first, end
+
+
+def _begins_stream(file: BinaryIO, start: int) -> bool:
+    """Return whether an Arrow stream with a schema begins at ``start``."""
+    # Arrow closes the file.
+    window = pa.PythonFile(window_of(file, start, size_of(file)), mode="r")
+    if size_of_schema(file, start) > memory_budget():
+        # Its reader refuses it, so that it is listed.
+        return True
+    with suppress(pa.ArrowException, OSError, ValueError):
+        pa.ipc.read_schema(window)
+        return True
+    return False
+
+
+def _until_damage(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield what comes before the first damage. Raise UnreadError only for a spent budget."""
+    try:
+        yield from pieces
+    except UnreadError as error:
+        if "more than" in str(error):
+            raise

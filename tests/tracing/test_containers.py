@@ -1,0 +1,48 @@
+"""A container yields the names and contents of its members, and the spans that are no member."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+
+import pytest
+
+from secure_bloom.tracing.containers import zip_content
+from secure_bloom.tracing.content import Opened, Part, Span, Stream
+from secure_bloom.tracing.inner_files import InnerFiles
+
+
+def archive(*names: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as it:
+        for name in names:
+            it.writestr(name, f"in {name}")
+    return file.getvalue()
+
+
+def test_a_zip_archive_yields_names_members_and_what_is_before_and_after() -> None:
+    before, stored = b"a stub", archive("a.txt", "b.txt")
+    whole = before + stored + b"a tail"
+    opened = Opened.of(len(whole))
+    names, first, second, stub, tail = zip_content(io.BytesIO(whole), opened, "x")
+    assert isinstance(names, Part)
+    assert [*(names.pieces or ())] == [b"a.txt\nb.txt"]
+    assert isinstance(first, Stream)
+    assert isinstance(second, Stream)
+    assert [first.place, second.place] == ["x, member 1", "x, member 2"]
+    assert stub == Span("x", 0, len(before))
+    assert tail == Span("x", len(before) + len(stored))
+    assert not opened.unread
+
+
+@pytest.mark.parametrize(
+    ("stored", "found"), [(gzip.compress(b"text"), [b"text"]), (b"\x1f\x8b\x08\0", [])]
+)
+def test_a_packed_file_inside_another_is_found_and_a_chance_match_is_not(
+    stored: bytes, found: list[bytes]
+) -> None:
+    file = io.BytesIO(b"log line\n" + stored)
+    inner = InnerFiles(file, Opened.of(100).budget, "x")
+    streams = inner.found("gzip", len(b"log line\n"))
+    assert [b"".join(it.pieces) for it in streams if isinstance(it, Stream)] == found
