@@ -6,6 +6,7 @@ Each file has such a column in clear, and everything else as the policy says.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -91,6 +92,33 @@ def test_a_column_like_a_sensitive_one_is_not_shown(tmp_path: Path, case: str) -
     (added,) = sb.add_bloom_filters(path, columns=[name], policy=allowed, keys=KEYRING).files
     assert added.status == "added"
     assert sb.read_table(path, policy=allowed, keys=KEYRING).num_rows == ROWS
+
+
+def _in_tables(policy: KeyPolicy) -> KeyPolicy:
+    return KeyPolicy(footer_key=policy.footer_key, tables={"*": policy})
+
+
+@pytest.mark.parametrize("name", ["email", "Email", "e\u0301mail"])
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED])
+def test_what_is_read_without_protection_is_not_shown_either(
+    tmp_path: Path, name: str, mode: Mode
+) -> None:
+    """--allow-unprotected lets a verb read such a column, and write no filter of it in clear."""
+    keys: Any = {} if mode is Mode.PLAIN else {"column_keys": {"k_pii": ["city"]}}
+    path = write(tmp_path / "x.parquet", pa.table({name: VALUES, "city": VALUES}), mode, **keys)
+    before = path.read_bytes()
+    for policy in (_policy("email"), _in_tables(_policy("email"))):
+        given: dict[str, Any] = {"policy": policy, "keys": KEYRING, "allow_unprotected": True}
+        (added,) = sb.add_bloom_filters(path, columns=[name], **given).files
+        reports = [
+            sb.hudi.add_record_key_filter(path, column=name, allow_clear_entry=clear, **given)
+            for clear in (False, True)
+        ]
+        assert [added.status, *(it.files[0].status for it in reports)] == ["failed"] * 3
+        with pytest.raises(PolicyError, match="the policy"):
+            sb.paimon.build_index(path, name, **given)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_reencryption_leaves_no_such_column_in_clear(tmp_path: Path) -> None:

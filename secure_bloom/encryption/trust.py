@@ -115,18 +115,28 @@ class Trust:
         if rule is not None:
             raise _weaker(f"the policy says key {rule}, the column is stored in clear")
 
-    def check_names(
-        self, clear: Iterable[tuple[str, ...]], present: Collection[tuple[str, ...]]
+    def check_shown(
+        self, path: str, clear: Iterable[tuple[str, ...]], present: Collection[tuple[str, ...]]
     ) -> None:
-        """Raise PolicyError if a column in clear is like a sensitive column of the policy.
+        """Raise PolicyError if a column in clear is a sensitive column of the policy, or like one.
 
-        Call it before writing something that shows values, such as an index. ``clear`` are the
-        columns whose values it would show, and ``present`` all columns of the file.
+        Call it before writing something that shows values of the file, such as an index. ``clear``
+        are the columns whose values it would show, and ``present`` all columns of the file.
         """
-        policy = self.enforced_policy
-        if policy is not None:
-            for path, like in policy.likeness.lookalikes(clear, present).items():
-                raise policy.alike_error(".".join(path), like)
+        if self.policy is None:
+            return
+        # Also with allow_unprotected: it lets values be read, and not be written once more.
+        policy, columns = self.policy.for_table(path), list(clear)
+        for column in columns:
+            key = policy.key_for(column)
+            if key is not None:
+                raise PolicyError(
+                    f"the policy says key {key}, the column is stored in clear",
+                    hint=f"{REENCRYPT} brings files under the policy; {OTHER_TABLE}",
+                    column=".".join(column),
+                )
+        for column, like in policy.likeness.lookalikes(columns, present).items():
+            raise policy.alike_error(".".join(column), like)
 
     def check_key_length(self, place: str, bits: int) -> None:
         """Raise PolicyError for a data key with fewer bits than the policy says."""

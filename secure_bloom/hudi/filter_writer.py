@@ -178,7 +178,7 @@ class RecordKeyRewriter(FileRewriter):
             kept = self._report(footer, old.filter, action="kept", reason="it was there already")
             return RewritePlan(keep=file.size, tail=(), filters=(kept,))
         chunks = list(key_chunks(footer, self.column))
-        self._check_protection(footer, chunks)
+        self._check_protection(file.path, footer, chunks)
         # All keys are held before the filter is made: its size depends on how many there are.
         parts = [packed(array) for chunk in chunks for array in read_keys(file, chunk)]
         built = self.options.empty_filter(sum(map(len, parts)))
@@ -192,10 +192,10 @@ class RecordKeyRewriter(FileRewriter):
         tail = new_tail(close_footer(footer, plain), keep, append=append)
         return RewritePlan(keep=keep, tail=tail, filters=(report,))
 
-    def _check_protection(self, footer: Footer, chunks: Iterable[Chunk]) -> None:
+    def _check_protection(self, path: str, footer: Footer, chunks: Iterable[Chunk]) -> None:
         """Raise PolicyError if the footer would show the keys of an encrypted column."""
         clear = {chunk.leaf.path for chunk in chunks if chunk.cipher is None}
-        footer.keys.trust.check_names(clear, [leaf.path for leaf in footer.leaves])
+        footer.keys.trust.check_shown(path, clear, [leaf.path for leaf in footer.leaves])
         is_open = footer.tail.mode is not FooterMode.ENCRYPTED
         if is_open and not self.allow_clear_entry and any(chunk.cipher for chunk in chunks):
             raise PolicyError(

@@ -140,14 +140,16 @@ class FilterBuilder:
             refuse_other_formats(file)
             raise
         footer = unlock_to_read(tail, file_keys(self.resolver, file))
-        built = [build_filter(file, source) for source in self._sources(footer, columns)]
+        built = [build_filter(file, source) for source in self._sources(file.path, footer, columns)]
         return BuiltFilters(
             reports=tuple(report for report, _ in built),
             indexes=[(report.column, index) for report, index in built],
             is_verified=footer.is_verified,
         )
 
-    def _sources(self, footer: Footer, columns: Mapping[str, IndexOptions]) -> list[ColumnSource]:
+    def _sources(
+        self, path: str, footer: Footer, columns: Mapping[str, IndexOptions]
+    ) -> list[ColumnSource]:
         """Return the columns of the file that get filters.
 
         Raises PolicyError if one of them is encrypted, unless the caller allows it.
@@ -163,7 +165,7 @@ class FilterBuilder:
             )
         if not self._allow_clear_index:
             clear = {chunk.leaf.path for it in sources for group in it.chunks for chunk in group}
-            self.resolver.trust.check_names(clear, [leaf.path for leaf in footer.leaves])
+            self.resolver.trust.check_shown(path, clear, [leaf.path for leaf in footer.leaves])
         return sources
 
 
