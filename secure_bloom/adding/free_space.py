@@ -130,7 +130,7 @@ def _ends(rows: Sequence[int]) -> Iterable[int]:
         rows[it::EXTENT_SLOTS] for it in range(EXTENT_SLOTS)
     ]
     # The place of a dictionary is zero or absent if there is none.
-    begins = [min(it, place) if place > 0 else it for it, place in zip(data, places, strict=True)]
+    begins = [place if 0 < place < it else it for it, place in zip(data, places, strict=True)]
     # An absent length is a very small number. Whatever is named has at least one byte.
     lengths = [[length if length > 0 else 1 for length in of_part] for of_part in named[1::2]]
     named_ends = (map(add, *part) for part in zip(named[::2], lengths, strict=True))

@@ -108,7 +108,7 @@ class FileRewriter(ABC):
     def process(self, task: FileTask, steps: Steps) -> FileAddReport:
         """Process one file. Its column chunks are the steps."""
         report = self.rewrite(task.path, target=task.target, run=steps)
-        if self.mode.dry_run:
+        if self.mode.dry_run or task.target is None:
             return report
         return replace(
             report, new_path=new_path(task, report, is_copied=not self.mode.only_changes)

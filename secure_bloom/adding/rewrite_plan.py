@@ -120,7 +120,10 @@ def plan_rewrite(
     # is copied whole anyway.
     file.read_ahead(list(_extents(tasks)), to_replace=True)
     outcomes = _outcomes(tasks, run)
-    keep = file.size if append else reclaimed_end(file, footer, _replaced(outcomes))
+    keep = file.size
+    # Only a file that changes is looked through for free space.
+    if not append and any(map(_is_change, outcomes)):
+        keep = reclaimed_end(file, footer, _replaced(outcomes))
     # A file that stays whole gets what an append writes, so its old footer is found again.
     append = keep == file.size
     # The mark precedes the filters, so it moves them.
@@ -262,6 +265,15 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
         raise
 
 
+def _is_change(outcome: ChunkOutcome) -> bool:
+    """Return whether the metadata change: a new filter, or the missing length of a kept one.
+
+    parquet-java 1.14.0 to 1.15.2 finds no rows in a file whose filters have no length.
+    """
+    meta_data = outcome.task.chunk.meta_data
+    return isinstance(outcome, NewFilter) or meta_data.bloom_filter_length is None
+
+
 def _replaced(outcomes: list[ChunkOutcome]) -> Replaced:
     """Return the chunks whose filters are replaced, and the extents of the filters.
 
@@ -294,8 +306,7 @@ def _lay_out(
             reports.append(outcome.report)
             continue
         reports.append(_kept_report(outcome.task, outcome.stored))
-        # parquet-java 1.14.0 to 1.15.2 finds no rows in a file whose filters have no length.
-        if chunk.meta_data.bloom_filter_length is None:
+        if _is_change(outcome):
             places.append(FilterPlace(chunk, outcome.stored.offset, outcome.stored.length))
     return parts, places, reports
 

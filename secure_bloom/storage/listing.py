@@ -131,7 +131,10 @@ def file_keys(paths: Iterable[str]) -> Iterator[Hashable]:
     """Yield the :func:`file_key` of each path, and look up the real path of each folder once."""
     trees: dict[bool, Tree] = {}
     for path in paths:
-        yield trees.setdefault(is_object_uri(path), tree_of(path)).key(path)
+        is_object = is_object_uri(path)
+        if is_object not in trees:
+            trees[is_object] = tree_of(path)
+        yield trees[is_object].key(path)
 
 
 def summary_files(files: Iterable[str]) -> list[str]:

@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH118, PTH119
+# ruff: noqa: PTH114, PTH118, PTH119
 """A new local file that gets its name when it is complete, or leaves nothing.
 
 If the file system can do that, the file is built without a name (O_TMPFILE), so a kill leaves
@@ -307,11 +307,16 @@ def remove_leftover(path: str) -> None:
     """
     if is_object_uri(path):
         return
-    target = path if fenced_parts(path) else os.path.realpath(local_path(path))
+    target, is_fenced = path, fenced_parts(path)
+    if not is_fenced:
+        target = local_path(path)
+        # Its own folder may be reached through links. Only a link has its file in another one.
+        target = os.path.realpath(target) if os.path.islink(target) else target
     folder, name = os.path.split(target)
     # What the system refuses now is removed by a later run.
     with contextlib.suppress(OSError, SecureBloomError):
         if os.path.lexists(os.path.join(folder, temporary_name(name))):
+            target = target if is_fenced else os.path.realpath(target)
             with open_folder_of(target) as opened, may_write():
                 StagedFile(opened, target).remove_stale()
                 opened.sync()
