@@ -7,11 +7,13 @@ columns, the bytes that a lookup reads where it finds rows are measured once for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +34,7 @@ from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
-from secure_bloom.running.memory_budget import MemoryShare, refuse_beyond
+from secure_bloom.running.memory_budget import MemoryShare, memory_budget
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping
 
@@ -91,6 +93,8 @@ class _Alone:
         return self._footers[footer.path]
 
 
+#: Bytes that a distinct value takes while it is counted, beside copies of the value itself.
+_DISTINCT, _COPIES = 256, 16
 #: Bytes of parsed footers that stay in memory.
 _PARSED = 64 * 1024 * 1024
 
@@ -242,10 +246,11 @@ class LookupTrials:
         return self._others.bytes(self._footer(path), found, column, measured)
 
     def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
-        """Return the values, without nulls, of the column at a path in one row group.
+        """Return values, without nulls, of the column at a path in one row group.
 
-        The values of a list are its elements.  Raises MemoryBudgetError if they would take more
-        memory than decoding may.
+        The values of a list are its elements.  Of a large row group a part is returned, whose rows
+        are evenly spaced: callers sort the values and count distinct ones, which takes many times
+        their size.
         """
         alone = self._column(column)
         footer = alone.footer(self._footer(path))
@@ -254,19 +259,13 @@ class LookupTrials:
             path=path, footer=footer, partition=self._table.partitions[path], row_groups=(group,)
         )
         reader = self._reader(plan, alone.request(None), None)
-        parts, size = [reader.no_rows], 0
+        parts = [_values_at(reader.no_rows, column[1:])]
         with located(path=path, row_group=row_group), closing(_tables(reader)) as tables:
-            for part in tables:
-                size += part.nbytes
-                # Parts were decoded within the budget one by one, but all of them are held.
-                refuse_beyond(size, f"column {column[0]}, as a whole,")
-                parts.append(part)
-        found = pa.concat_tables(parts).column(0)
-        for member in column[1:]:
-            found = pc.struct_field(found, member)
-        if pa.types.is_list(found.type) or pa.types.is_large_list(found.type):
-            found = pc.list_flatten(found)
-        return selectable(found).drop_null()
+            parts += (
+                _some(_values_at(part, column[1:]), len(part) / group.rows)
+                for part in filter(len, tables)
+            )
+        return pa.chunked_array([c for part in parts for c in part.chunks], parts[0].type)
 
     def _footer(self, path: str) -> Footer:
         if path not in self._footers:
@@ -296,6 +295,23 @@ class LookupTrials:
             count_bytes=True,
             open_file=self._open_file,
         )
+
+
+def _values_at(part: pa.Table, members: Sequence[str]) -> pa.ChunkedArray:
+    """Return the values, without nulls, of the first column, or of a member of it."""
+    found = part.column(0)
+    for member in members:
+        found = pc.struct_field(found, member)
+    if pa.types.is_list(found.type) or pa.types.is_large_list(found.type):
+        found = pc.list_flatten(found)
+    return selectable(found).drop_null()
+
+
+def _some(found: pa.ChunkedArray, share: float) -> pa.ChunkedArray:
+    """Return evenly spaced values: as many as this share of a row group may have in memory."""
+    most = share * memory_budget()
+    step = math.ceil(max(len(found) * _DISTINCT, found.nbytes * _COPIES, 1) / most)
+    return found if step == 1 else found.take(pa.array(np.arange(0, len(found), step)))
 
 
 def _tables(reader: FileReader) -> Generator[pa.Table, None, None]:

@@ -64,7 +64,7 @@ def test_values_are_those_of_the_row_group_without_nulls(lake: Path) -> None:
     assert found.to_pylist() == wanted
 
 
-def test_a_row_group_of_a_few_bytes_is_not_held_beyond_the_budget(
+def test_of_a_row_group_of_a_few_bytes_a_sample_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "x.parquet"
@@ -74,5 +74,21 @@ def test_a_row_group_of_a_few_bytes_is_not_held_beyond_the_budget(
     trials = LookupTrials(table, Access().resolver())
     assert len(trials.values(str(path), 0, ["a"])) == 1024 * 1024
     monkeypatch.setenv("SECURE_BLOOM_MEMORY", "6MiB")
-    with pytest.raises(sb.UnsupportedFeatureError, match=r"row group 0.*column a, as a whole,"):
-        trials.values(str(path), 0, ["a"])
+    assert 20_000 < len(trials.values(str(path), 0, ["a"])) <= 6 * 2**20 // 256
+
+
+def test_a_sample_has_values_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.parquet"
+    lists = pa.array([[n, n + 1] for n in range(0, 100_000, 2)])
+    pq.write_table(pa.table({"a": pa.array(range(50_000)), "b": lists}), path)
+    schema = pq.read_schema(path)
+    table = TrialTable(schema=schema, partitions={str(path): {}})
+    trials = LookupTrials(table, Access().resolver())
+    monkeypatch.setenv("SECURE_BLOOM_MEMORY", "2MiB")
+    for column, rows in (("a", 50_000), ("b", 100_000)):
+        found = trials.values(str(path), 0, [column]).to_numpy()
+        assert 4_000 < len(found) <= 2**21 // 256 + 64
+        assert found[0] == 0
+        assert found[-1] > 0.99 * rows
