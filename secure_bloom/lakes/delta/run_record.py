@@ -7,8 +7,9 @@
 A run that is killed leaves new files that no version names.  The next run removes them, but only if
 it is certain that the killed run is dead and commits nothing any more.  That is certain if the
 record names the files, the run ran since this machine's kernel last started, and its lock is free.
-The files must also not be named by a commit after the version that the run has read.  If this
-cannot be known (an object store, another machine), the files are left to the table's VACUUM.
+The files must also not be named by any version: what a dead run left becomes live if somebody
+removes the log, and converts the folder to a table again.  If this cannot be known (an object
+store, another machine), the files are left to the table's VACUUM.
 
 A file that replaces another one gets a generated name beside the old one.  Paths are as the log has
 them, URIs relative to the table's folder, percent-encoded:
@@ -32,6 +33,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.lakes.delta.actions import json_lines
 from secure_bloom.lakes.delta.log_commit import log_file
 from secure_bloom.lakes.delta.log_files import LOG_FOLDER, resolve, sort_names
+from secure_bloom.lakes.delta.snapshot import snapshot
 from secure_bloom.lakes.new_files import is_marked, marked_name, remove_new_file
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import is_object_uri, join, open_input
@@ -153,7 +155,8 @@ def _clean_up_after(opened: OpenFolder, folder: str, name: str, run: str, boot: 
         if record is not None:
             mine = [path for path in record["files"] if is_of_run(path, run)]
             # The commit may have come right before the kill: what it names is alive.
-            remove_files(folder, set(mine) - _committed(folder, run, record["version"]))
+            named = _named(folder, run, record["version"])
+            remove_files(folder, [path for path in mine if resolve(folder, path) not in named])
         # Last: killed before, the next run finds the record and goes on.
         opened.unlink(name)
     finally:
@@ -183,22 +186,25 @@ def _record(fd: int) -> dict[str, Any] | None:
     return None
 
 
-def _committed(folder: str, run: str, version: int) -> set[str]:
-    """Return the new files of a run that are named by commits after ``version``.
+def _named(folder: str, run: str, version: int) -> set[str]:
+    """Return the new files of a run that a version names, as paths that can be opened.
 
-    Raises MissingPathError if one of these commits is gone, because then this is unknown.
+    Raises MissingPathError if a commit after ``version`` is gone, because then this is unknown.
     """
+    # All versions: the log may be another one than the run has read, after somebody removed that
+    # log, and converted the folder with whatever was in it.
+    table = snapshot(folder)
+    found = set() if table is None else {file.path for file in table.files}
+    log = sort_names(tree_of(folder).names(join(folder, LOG_FOLDER)))
     # The last version may have a checkpoint alone, because its commit was cleaned up.
-    last = sort_names(tree_of(folder).names(join(folder, LOG_FOLDER))).latest
-    found: set[str] = set()
-    for number in range(version + 1, last + 1):
+    for number in log.commits.keys() | {*range(version + 1, log.latest + 1)}:
         with open_input(log_file(folder, number)) as file:
             content = file.all_bytes()
         # Searched as bytes first: commits of other writers may have megabytes, and none has this
         # run's name.
         if run.encode() in content:
             actions = json_lines(content, DecodedBytes("a commit of the log"))
-            found |= {action["add"]["path"] for action in actions if "add" in action}
+            found |= {resolve(folder, it["add"]["path"]) for it in actions if it.get("add")}
     return found
 
 

@@ -62,6 +62,22 @@ def test_files_that_a_commit_names_stay(folder: Path) -> None:
     assert data_files(folder) == {FILE}
 
 
+@pytest.mark.parametrize("path", [NEW, NEW.replace("%20", " "), f"p%3D1/a b.sb-{RUN}.parquet"])
+@pytest.mark.parametrize("version", [0, 1, 7])
+def test_files_of_a_log_that_was_made_anew_stay(folder: Path, path: str, version: int) -> None:
+    """A log that goes, and a conversion of the folder: what dead runs left becomes rows."""
+    (folder / FILE).write_text("x")
+    record(folder, NEW, version=version)
+    logs.commit(folder, 0, *logs.start(), logs.add(path))
+    logs.commit(folder, 1, logs.add("b.parquet"))
+    clean_up(str(folder))
+    assert FILE in data_files(folder)
+    # Older versions are read, too.
+    logs.commit(folder, 2, logs.remove(path))
+    clean_up(str(folder))
+    assert FILE in data_files(folder)
+
+
 def test_where_a_commit_is_gone_nobody_knows_and_all_stays(folder: Path) -> None:
     (folder / FILE).write_text("x")
     noted = record(folder, NEW)
