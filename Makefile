@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DOCS := .venv-docs
-PARALLEL := --numprocesses auto --quiet
+# Workers collect as they go: of how many tests a part has run nobody knows.
+PARALLEL := --numprocesses auto --quiet --override-ini console_output_style=classic
 # Tests start many processes: without bytecode each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME

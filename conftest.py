@@ -1,7 +1,7 @@
 """What holds for every test: none may depend on the machine's speed.
 
 Tests that share a session of Spark run in one worker of pytest-xdist.  The other workers take the
-other files.
+other files.  Of a whole run a worker collects only the files that it gets.
 
 Tests in several processes write into memory where there is room: a sync costs nothing there, and
 a file half as much.  Those of how files are written stay on a disk.
@@ -13,7 +13,6 @@ written there with `--compatibility`.
 from __future__ import annotations
 
 import atexit
-import functools
 import gc
 import itertools
 import os
@@ -21,7 +20,7 @@ import shutil
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +61,6 @@ def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 #: Where tests are collected.
 _TREES = tuple(ROOT / path for path in ("tests", "campaigns/tests", "benchmarks/tests"))
-#: Files and folders of tests, as they are collected.
-_PARTS = sorted(
-    path
-    for tree in _TREES
-    for path in tree.iterdir()
-    if (path.is_dir() and next(path.rglob("test_*.py"), None)) or path.match("test_*.py")
-)
 
 #: Tests with one server, which takes seconds to start.
 _AZURE = "tests/storage/azure/"
@@ -82,6 +74,53 @@ class SparkWorkers(LoadFileScheduling):
         if scope.startswith(_AZURE):
             return _AZURE
         return "tests/spark" if _shares_a_session(scope) else scope
+
+    def _reschedule(self, node: Any) -> None:
+        """Give a worker its next file when it begins one, no earlier: others may take it."""
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
+
+class UnreadFile(pytest.Item):
+    """A file of tests that the worker collects when it gets to it, and no other worker does."""
+
+    def tests(self) -> list[pytest.Item]:
+        """Collect the tests that are to run."""
+        tests = [*self.session.genitems(pytest.Module.from_parent(self.parent, path=self.path))]
+        self.ihook.pytest_collection_modifyitems(
+            session=self.session, config=self.config, items=tests
+        )
+        return tests
+
+    def runtest(self) -> None:
+        raise AssertionError("pytest_runtest_protocol runs the tests of the file in its place")
+
+
+#: Whether a file of tests is collected when its turn comes.
+_IS_UNREAD = pytest.StashKey[bool]()
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
+    if parent.config.stash.get(_IS_UNREAD, False):
+        place = module_path.relative_to(ROOT).as_posix()
+        return UnreadFile.from_parent(parent, name=module_path.name, path=module_path, nodeid=place)
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    if not isinstance(item, UnreadFile):
+        return None
+    session = item.session
+    place = session.items.index(item)
+    for test, following in itertools.pairwise([*item.tests(), nextitem]):
+        # Where a worker of xdist looks up what it reports on.
+        session.items[place] = test
+        item.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
+        if session.shouldfail or session.shouldstop:
+            break
+    session.items[place] = item
+    return True
 
 
 #: Tests of Spark that start processes of their own.
@@ -120,9 +159,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = f"{config.stash[_FOLDER]}/tests"
     # Otherwise xdist begins with the files that have the most tests, however short.
     config.option.loadscopereorder = False
-    is_all = {Path(arg).resolve() for arg in config.args} == set(_TREES)
-    if is_all and hasattr(config, "workerinput"):
-        config.args = [str(path) for path in _parts_from(config.workerinput)]
+    is_whole = {Path(arg).resolve() for arg in config.args} == set(_TREES)
+    # Before a file is read, its tests have no marks and no words to choose them by.
+    is_whole &= config.option.markexpr in ("", "not slow") and not config.option.keyword
+    config.stash[_IS_UNREAD] = is_whole and hasattr(config, "workerinput")
     if hasattr(config, "workerinput") and config.option.verbose < 0:
         _tell_less(config)
     if is_quick(config):
@@ -172,7 +212,7 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
-    # Of ten thousand tests nothing is garbage: they are not looked through again and again.
+    # Of thousands of tests nothing is garbage: they are not looked through again and again.
     gc.disable()
 
 
@@ -195,37 +235,12 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(4, len(os.sched_getaffinity(0)) + 1)
 
 
-def _parts_from(worker: Mapping[str, Any]) -> list[Path]:
-    """The parts of the tests, for each worker from another one on.
-
-    All workers collect all tests.  What one of them imports first it compiles, rewrites and keeps;
-    so each does it for a share, and finds the rest done.
-    """
-    sizes = {part: _size(part) for part in _PARTS}
-    skipped = sum(sizes.values()) * int(worker["workerid"].removeprefix("gw"))
-    skipped //= int(worker["workercount"])
-    start = next(
-        i for i, until in enumerate(itertools.accumulate(sizes.values())) if until > skipped
-    )
-    return [*_PARTS[start:], *_PARTS[:start]]
-
-
-def _size(part: Path) -> int:
-    return sum(path.stat().st_size for path in (part, *part.rglob("*.py")) if path.is_file())
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if is_quick(config) and extension.native is not None:
         others = left_out(items)
         config.hook.pytest_deselected(items=list(others))
         items[:] = [item for item in items if item not in others]
-    places = {part: place for place, part in enumerate(_PARTS)}
-
-    @functools.cache  # for each file, not for each of its tests
-    def place(file: Path) -> int:
-        return next((places[path] for path in (file, *file.parents) if path in places), 0)
-
-    items.sort(key=lambda item: (_turn(item), place(item.path)))
+    items.sort(key=_turn)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkWorkers:
