@@ -203,19 +203,20 @@ def _in_indexes(
 
 
 def _in_page_index(chunk: Chunk, column: memoryview | None, offset: memoryview) -> Iterator[str]:
-    found = list(chunk_contradictions.in_offset_index(chunk, decode_offset_index(chunk, offset)))
+    locations = decode_offset_index(chunk, offset)
+    found = list(chunk_contradictions.in_offset_index(chunk, locations))
     yield from found
     # Without rows that can be true, nothing else of the index can be judged.
-    spans = None if found else page_spans(chunk, offset)
-    if spans is None:
+    if found:
         return
+    starts = [page.first_row_index for page in locations.page_locations]
+    rows = [end - start for start, end in pairwise([*starts, chunk.num_rows])]
     if column is not None:
         index = decode_column_index(chunk, column)
-        rows = [span.end - span.start for span in spans]
         yield from chunk_contradictions.in_column_index(chunk, index, rows, _order_of(chunk.leaf))
     counted = _data_pages(chunk)
-    if counted is not None and counted != len(spans):
-        yield f"encoding_stats count {counted} data pages, OffsetIndex has {len(spans)}"
+    if counted is not None and counted != len(rows):
+        yield f"encoding_stats count {counted} data pages, OffsetIndex has {len(rows)}"
 
 
 def _data_pages(chunk: Chunk) -> int | None:

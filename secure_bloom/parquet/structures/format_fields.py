@@ -52,8 +52,12 @@ def _read(structure: str, buffer: Buffer, position: int, found: list[FieldConten
     # A structure that is not listed has no fields.
     fields, field_id, seen = _FIELDS.get(structure, {}), 0, set[int]()
     while (head := buffer[position]) != 0:
-        wire_type = head & 0x0F
-        field_id, value = field_header(buffer, position, head, field_id)
+        wire_type, delta = head & 0x0F, head >> 4
+        # The short form, which nearly all fields have, takes no call.
+        if delta:
+            field_id, value = field_id + delta, position + 1
+        else:
+            field_id, value = field_header(buffer, position, head, field_id)
         kind = fields.get(field_id)
         if kind is None or wire_type not in kind.wire_types or field_id in seen:
             end = SKIP[wire_type](buffer, value, MAX_DEPTH)
