@@ -21,6 +21,7 @@ from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     CompressionCodec,
     Encoding,
+    FieldRepetitionType,
     PageType,
 )
 from secure_bloom.parquet.value_arrays import Binary, EncodedValues, Entries, fixed_type
@@ -120,6 +121,36 @@ def page_body(leaf: Leaf, codec: CompressionCodec, page: Page) -> PageBody | Non
 
 
 _NO_LEVELS = np.empty(0, np.uint8)
+
+
+def begun_rows(leaf: Leaf, codec: CompressionCodec, page: Page) -> tuple[int, bool] | None:
+    """Return how many rows begin in a data page of a repeated column, and whether it starts so.
+
+    In a page of version 1 the first values may belong to a row of the page before.  Return None for
+    a page of an unexpected form.
+    """
+    levels = _repetition_levels(codec, page)
+    width = leaf.repetitions.count(FieldRepetitionType.REPEATED).bit_length()
+    if levels is None or width > _MAX_BIT_WIDTH:
+        return None
+    # A row begins with repetition level 0.
+    rows = count_level(levels, width, 0, page.num_values)
+    return None if rows == DAMAGED else (rows, count_level(levels, width, 0, 1) == 1)
+
+
+def _repetition_levels(codec: CompressionCodec, page: Page) -> NDArray[np.uint8] | None:
+    """Return the repetition levels of a data page, which come first in its body."""
+    body = page.body()
+    if page.type == PageType.DATA_PAGE_V2:
+        detail = page.header.data_page_header_v2
+        length = -1 if detail is None else detail.repetition_levels_byte_length
+        return _bytes(body[:length]) if 0 <= length <= len(body) else None
+    encodings = page.level_encodings
+    if encodings is None or encodings[1] != Encoding.RLE or not is_decompressed_here(codec):
+        return None
+    content = _bytes(decompressed(codec, body, page.uncompressed_size))
+    end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
+    return content[_LENGTH_SIZE:end] if end <= len(content) else None
 
 
 def is_plain(page: Page) -> bool:

@@ -46,10 +46,12 @@ from secure_bloom.parquet.page_values import (
     joined,
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, read_pages
+from secure_bloom.parquet.plain_pages import begun_rows
 from secure_bloom.parquet.structures.metadata import PageType
 from secure_bloom.reading.rows.page_reads import (
     ReadWholeError,
     Rows,
+    Span,
     decoded_rows,
 )
 from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
@@ -76,37 +78,26 @@ _LARGEST_POOLED = 64 * 1024 * 1024
 
 @dataclass(slots=True, eq=False)
 class _Placed:
-    """A data page with its rows in the row group."""
+    """A data page with its rows in the row group. The first one may begin in the page before."""
 
     page: Page
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Prepared:
-    """What is known of a column in all row groups of the files of one schema.
+def _maker(footer: Footer, ordinal: int) -> ArrayMaker | None:
+    """Return what makes arrays of a leaf's values, or None for a column that pyarrow must decode.
 
-    ``maker`` makes arrays of the values, and is None for a column that pyarrow must decode.
-    ``is_coded`` says whether the Arrow column is a dictionary too, which has the entries of all
-    pages.
+    The files of one schema share it.
     """
-
-    maker: ArrayMaker | None
-    is_coded: bool
-
-    @classmethod
-    def of(cls, footer: Footer, ordinal: int) -> _Prepared:
-        """Return what is known of a leaf; the files of one schema share it."""
-        columns = footer.columns
-        known: _Prepared | None = columns.prepared.get(ordinal)
-        if known is None:
-            leaf = columns.leaves[ordinal]
-            type_ = columns.arrow.field(leaf.path[0]).type
-            is_flat = len(leaf.path) == 1 and not leaf.is_repeated
-            maker = array_maker(leaf, type_) if is_flat else None
-            known = columns.prepared[ordinal] = cls(maker, isinstance(type_, pa.DictionaryType))
-        return known
+    columns = footer.columns
+    if ordinal not in columns.prepared:
+        leaf = columns.leaves[ordinal]
+        type_ = columns.arrow.field(leaf.path[0]).type
+        is_flat = len(leaf.path) == 1 and not leaf.is_repeated
+        columns.prepared[ordinal] = array_maker(leaf, type_) if is_flat else None
+    found: ArrayMaker | None = columns.prepared[ordinal]
+    return found
 
 
 class StoredColumn:
@@ -204,7 +195,7 @@ class StoredColumn:
                 return [(start, start + length)]
             data = chunk.meta_data.data_page_offset
             behind = [(start, max(data, start + _FIRST_HEADER))] if data > start else []
-            pages = places[_pages_of(places, rows)].tolist()
+            pages = places[self._pages_of(places, rows)].tolist()
             return [*behind, *((offset, offset + size) for offset, size, _, _ in pages)]
         return []
 
@@ -227,6 +218,8 @@ class StoredColumn:
 
     def _found(self, sought: Sought) -> Positions | None:
         chunk = self._chunk
+        if chunk.leaf.is_repeated:
+            return None
         if self._is_large and claims_full_dictionary(chunk.meta_data):
             self._fetch_small()
             full = read_full_dictionary(self._file, chunk)
@@ -294,10 +287,10 @@ class StoredColumn:
         return self._values[placed.start]
 
     def _walked(self) -> list[_Placed] | None:
-        """Return all data pages of a column without lists, or None for unusual ones."""
+        """Return all data pages of the column, or None for unusual ones."""
         if self._every is None:
             self._every = self._read_pages()
-            self._data = _placed(self._every)
+            self._data = self._placed(self._every)
             if self._data and self._data[-1].end != self._chunk.num_rows:
                 # Rows without a value; whoever decodes the chunk says so.
                 self._data = None
@@ -307,21 +300,14 @@ class StoredColumn:
     def _keep_places(self) -> None:
         """Keep the places of the pages that were found, if the next lookup reads less by them."""
         found = self._data
-        if self._kept is None or found is None or len(found) < _FEW_PAGES or self._is_whole:
-            return
+        if self._kept is not None and found is not None and len(found) >= _FEW_PAGES:
+            self._kept.keep(self._footer.path, self._chunk, self._places_in(found))
+
+    def _places_in(self, found: Sequence[_Placed]) -> Places:
         places = np.array([(*it.page.extent, it.start, it.end) for it in found], np.int64)
         places[:, 1] -= places[:, 0]
         places[:, 0] += chunk_extent(self._chunk)[0]
-        self._kept.keep(self._footer.path, self._chunk, places)
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether the rows of pages do not follow from their headers, or all pages are needed.
-
-        Lists have more values than rows, and a dictionary of Arrow has the entries of all pages.
-        """
-        is_coded = _Prepared.of(self._footer, self._chunk.column).is_coded
-        return is_coded or self._chunk.leaf.is_repeated
+        return places
 
     def _read_pages(self) -> list[Page]:
         stored, self._stored = self._stored, None
@@ -343,13 +329,15 @@ class StoredColumn:
         every = self._walked()
         if every is None or len(every) == 1:
             return every
+        if self._chunk.leaf.is_repeated:
+            return [every[i] for i in self._pages_of(self._places_in(every), rows)]
         return [page for page in every if rows.are_in(page.start, page.end)]
 
     def _is_walked(self, rows: Rows) -> bool:
         """Return whether the rows are taken from pages that are located by their headers."""
         if self._every is None and self._page_places() is not None:
             return False
-        return len(rows.positions) <= MOST_WALKED and not self._is_whole
+        return len(rows.positions) <= MOST_WALKED
 
     def _known_places(self) -> Places | None:
         """Return the places of the data pages that an earlier lookup has found, or None."""
@@ -377,7 +365,7 @@ class StoredColumn:
 
     def _located(self, places: Places, rows: Rows) -> list[_Placed]:
         """Read the pages with these rows, and no others."""
-        chunk, wanted = self._chunk, _pages_of(places, rows).tolist()
+        chunk, wanted = self._chunk, self._pages_of(places, rows).tolist()
         if len(rows) > MOST_FOUND and 2 * len(wanted) > len(places):
             raise ReadWholeError
         spans = dict(zip(wanted, places[wanted].tolist(), strict=True))
@@ -387,14 +375,16 @@ class StoredColumn:
             page = data_page(chunk, stored[i], i)
             if page.is_dictionary:
                 raise ReadWholeError
-            if not chunk.leaf.is_repeated and page.num_values != end - start:
+            # The rows of a single page of lists are counted when it is decoded.
+            is_counted = len(spans) > 1 or not chunk.leaf.is_repeated
+            if is_counted and self._rows_in(page, start) != (start, end):
                 raise ReadWholeError
             found.append(_Placed(page, start, end))
         return found
 
     def _taken(self, placed: Sequence[_Placed], rows: Rows) -> pa.ChunkedArray | None:
         """Return rows that are copied out of the pages, or None if pyarrow must decode one."""
-        maker = _Prepared.of(self._footer, self._chunk.column).maker
+        maker = _maker(self._footer, self._chunk.column)
         if maker is None or len(rows.positions) > MOST_FOUND or not placed:
             return None
         parts = list[Taken]()
@@ -415,28 +405,58 @@ class StoredColumn:
         if any(page.encoding in DICTIONARY_ENCODINGS for page in pages):
             dictionary = self._dictionary_page()
             pages = [*([] if dictionary is None else [dictionary]), *pages]
-        spans = [(it.start, it.end) for it in placed]
+        # A row that goes over pages counts once.
+        ends = [0, *(it.end for it in placed)]
+        spans = [(max(it.start, end), it.end) for it, end in zip(placed, ends, strict=False)]
         return decoded_rows(self._footer, self._chunk, pages, spans, rows.ranges)
 
+    def _placed(self, pages: Sequence[Page]) -> list[_Placed] | None:
+        """Return the data pages with their rows, or None for unusual pages."""
+        found, end = list[_Placed](), 0
+        for ordinal, page in enumerate(pages):
+            is_dictionary = page.type == PageType.DICTIONARY_PAGE
+            if is_dictionary and ordinal == 0 and len(pages) > 1:
+                continue
+            # pyarrow takes a page without values for the end of the chunk.
+            if is_dictionary or not page.num_values:
+                return None
+            rows = self._rows_in(page, end)
+            if rows is None:
+                return None
+            found.append(_Placed(page, *rows))
+            end = rows[1]
+        return found
 
-def _placed(pages: Sequence[Page]) -> list[_Placed] | None:
-    """Return the data pages with their rows, or None for unusual pages."""
-    found, start = list[_Placed](), 0
-    for ordinal, page in enumerate(pages):
-        is_dictionary = page.type == PageType.DICTIONARY_PAGE
-        if is_dictionary and ordinal == 0 and len(pages) > 1:
-            continue
-        values = 0 if is_dictionary else page.num_values
-        # pyarrow takes a page without values for the end of the chunk.
-        if not values:
+    def _rows_in(self, page: Page, end: int) -> Span | None:
+        """Return the rows that have values in a page, after pages with the rows before ``end``.
+
+        Return None if the repetition levels of the page do not show them.
+        """
+        leaf = self._chunk.leaf
+        if not leaf.is_repeated:
+            return end, end + page.num_values
+        # A page that is no part of the answer is decompressed too.
+        if page.uncompressed_size > harmless_size(self._budget):
             return None
-        end = start + values
-        found.append(_Placed(page, start, end))
-        start = end
-    return found
+        with reserved(page.uncompressed_size):
+            begun = begun_rows(leaf, self._chunk.codec, page)
+        if begun is None:
+            return None
+        count, begins_row = begun
+        start = end if begins_row else end - 1
+        return None if start < 0 else (start, end + count)
 
+    def _pages_of(self, places: Places, rows: Rows) -> NDArray[np.intp]:
+        """Return the ordinals of the pages that have some of the rows.
 
-def _pages_of(places: Places, rows: Rows) -> NDArray[np.intp]:
-    """Return the ordinals of the pages that have some of the rows."""
-    # Each row is on the first page that ends after it.
-    return np.unique(np.searchsorted(places[:, 3], rows.positions, side="right"))
+        If a page continues a row, the pages before it that have this row are among them.
+        """
+        starts, ends = places[:, 2], places[:, 3]
+        # Each row begins on the first page that ends after it.
+        first = np.searchsorted(ends, rows.positions, side="right")
+        if not self._chunk.leaf.is_repeated:
+            return np.unique(first)
+        last = np.searchsorted(starts, rows.positions, side="right")
+        begins_row = np.concatenate([[True], starts[1:] >= ends[:-1]])
+        first = np.flatnonzero(begins_row)[np.cumsum(begins_row)[first] - 1]
+        return np.unique(np.concatenate([np.arange(*it) for it in zip(first, last, strict=True)]))

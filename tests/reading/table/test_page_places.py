@@ -26,7 +26,10 @@ OTHERS = ["a", "b", "c"]
 
 def rows(shift: int = 0) -> pa.Table:
     texts = [f"{n + shift:05d}".ljust(WIDTH, "x") for n in range(ROWS)]
-    return pa.table({"key": pa.array(range(ROWS), pa.int32()), **dict.fromkeys(OTHERS, texts)})
+    # Lists have pages of as many values, and the page that the last value of a row may begin.
+    lists = [[text] * (n % 3 > 0) for n, text in enumerate(texts)]
+    columns = {"a": texts, "b": texts, "c": lists}
+    return pa.table({"key": pa.array(range(ROWS), pa.int32()), **columns})
 
 
 def lake(tmp_path: Path, mode: Mode = Mode.PLAIN, **options: Any) -> Path:
