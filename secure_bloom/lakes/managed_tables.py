@@ -18,7 +18,7 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import DATA_SUFFIXES, expand, file_keys, find_files
-from secure_bloom.storage.paths import below, files_at_once, is_object_uri
+from secure_bloom.storage.paths import files_at_once, is_object_uri
 
 #: Tables that an error lists.
 _MOST_TABLES = 10
@@ -142,7 +142,8 @@ def behind_links(files: Iterable[tuple[Hashable, str]], paths: Paths) -> dict[st
     ``files`` are those found below the paths, with their keys.  Only these folders are not looked
     at by other functions of this module, which look above and below each path itself.
     """
-    roots = {path: key for path in _there(paths) for key in file_keys([path])}
+    given = [*_there(paths)]
+    roots = dict(zip((path.rstrip("/") for path in given), file_keys(given), strict=True))
     found: dict[str, list[str]] = defaultdict(list)
     plain: dict[tuple[str, str], bool] = {}
     for key, file in files:
@@ -150,11 +151,10 @@ def behind_links(files: Iterable[tuple[Hashable, str]], paths: Paths) -> dict[st
             continue
         place = file.rpartition("/")[0], key.rpartition("/")[0]
         if place not in plain:
-            plain[place] = any(
-                (inside := below(f"{place[0]}/", root)) is not None
-                and place[1] == f"{real}/{inside}".rstrip("/")
-                for root, real in roots.items()
-            )
+            root = place[0]
+            while root and root not in roots:
+                root = root.rpartition("/")[0]
+            plain[place] = f"{roots.get(root)}{place[0].removeprefix(root)}" == place[1]
         if not plain[place]:
             found[place[1]].append(file)
     return found
