@@ -96,7 +96,7 @@ class ProbeReport(ReportOfFiles[FileProbe]):
     def _summary(self) -> str:
         groups = [group for file in self.files for group in file.row_groups]
         left = sum(not {Verdict.ABSENT}.issuperset(group.verdicts.values()) for group in groups)
-        failed = f", {len(self.failed)} failed" if self.failed else ""
+        failed = f" ({len(self.failed)} failed and may hold a value)" if self.failed else ""
         return (
             f"column {self.column}, {counted(len(self.files), 'file')}{failed}, {left} of "
             f"{counted(len(groups), 'row group')} may hold a value"

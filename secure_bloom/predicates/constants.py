@@ -1,7 +1,7 @@
 """The constants of SQL that a condition may have: typed literals, casts, and times from now.
 
     date '2026-01-31'    timestamp '2026-01-31 10:00:00Z'    '42'::int    cast('1.5' as decimal)
-    current_date - interval '7 days'    now() - interval '1' hour
+    current_date - interval '7 days'    now() - interval '1' hour    interval '90 minutes'
 
 A constant is computed when the condition is parsed.  Times from now are in UTC.  A date or time
 that Python has no type for (nanoseconds, years from 10000 on) is a scalar of pyarrow.  All
@@ -123,23 +123,36 @@ def moved(value: object, interval: str, *, back: bool) -> date:
 
     A date that is moved by hours is a time, as in SQL.
     """
-    parts = _PART.findall(interval.lower())
-    if not isinstance(value, date) or not parts or _PART.sub("", interval.lower()).strip():
+    if not isinstance(value, date):
         raise ValueError("not an interval")
     sign = -1 if back else 1
     moment = value
-    for number, unit in parts:
-        count = sign * int(number)
+    for count, unit in _steps(interval):
         if unit in _MONTHS:
-            moment = _month_later(moment, count * _MONTHS[unit])
+            moment = _month_later(moment, sign * count * _MONTHS[unit])
             continue
-        if unit not in _SECONDS:
-            raise ValueError("not an interval")
-        seconds = count * _SECONDS[unit]
+        seconds = sign * count * _SECONDS[unit]
         if seconds % _SECONDS["day"] and not isinstance(moment, datetime):
             moment = datetime.combine(moment, time())
         moment += timedelta(seconds=seconds)
     return moment
+
+
+def duration(interval: str) -> timedelta:
+    """Return the length of an interval such as ``1 day 2 hours``. A month has no length."""
+    steps = _steps(interval)
+    if any(unit in _MONTHS for _, unit in steps):
+        raise ValueError("an interval of months")
+    return timedelta(seconds=sum(count * _SECONDS[unit] for count, unit in steps))
+
+
+def _steps(interval: str) -> list[tuple[int, str]]:
+    """Return the numbers and units of an interval."""
+    steps = [(int(number), unit) for number, unit in _PART.findall(interval.lower())]
+    is_known = all(unit in _MONTHS or unit in _SECONDS for _, unit in steps)
+    if not steps or not is_known or _PART.sub("", interval.lower()).strip():
+        raise ValueError("not an interval")
+    return steps
 
 
 def _month_later(moment: date, months: int) -> date:

@@ -15,10 +15,20 @@ import math
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from datetime import timedelta
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.texts import exact_number
-from secure_bloom.predicates.constants import LITERALS, NOW, TODAY, TYPES, cast, moved, present
+from secure_bloom.predicates.constants import (
+    LITERALS,
+    NOW,
+    TODAY,
+    TYPES,
+    cast,
+    duration,
+    moved,
+    present,
+)
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,
     PATTERNS,
@@ -404,16 +414,28 @@ class _Parser:
         if self._next.text.lower() != "interval":
             raise self._wanted("interval", "such as: current_date - interval '7 days'")
         self._take()
-        amount = self._take().text
-        if self._next.kind == "word" and not self._next.keyword:
-            # interval '7' day
-            amount = f"{amount} {self._take().text}"
         try:
-            return moved(value, amount, back=back)
+            return moved(value, self._interval(), back=back)
         except (ValueError, OverflowError):
             raise PolicyError(
                 f"no interval can be added at character {place}",
                 hint="such as: current_date - interval '7 days'",
+            ) from None
+
+    def _interval(self) -> str:
+        """Parse what follows ``interval``: ``'7 days'`` or ``'7' day``."""
+        amount = self._take().text
+        if self._next.kind == "word" and not self._next.keyword:
+            amount = f"{amount} {self._take().text}"
+        return amount
+
+    def _duration(self, place: int) -> timedelta:
+        try:
+            return duration(self._interval())
+        except (ValueError, OverflowError):
+            raise PolicyError(
+                f"no interval of weeks, days, hours, minutes or seconds at character {place}",
+                hint="such as: interval '2 days 1 hour'",
             ) from None
 
     def _type(self) -> str:
@@ -450,7 +472,7 @@ class _Parser:
         if token.kind != "word" or token.keyword:
             return False
         word = token.text.lower()
-        if word in LITERALS:
+        if word in LITERALS | {"interval"}:
             return follows.kind == "text"
         if word in (NOW | TODAY | {"cast"}) and follows.keyword == "(":
             return True
@@ -478,8 +500,10 @@ class _Parser:
             return present(word)
         if self._follows("cast", "("):
             return self._cast_call()
-        if word in LITERALS:
-            self._take()
+        if word in LITERALS | {"interval"}:
+            place = self._take().place
+            if self._next.kind == "text" and word == "interval":
+                return self._duration(place)
             if self._next.kind == "text":
                 return self._cast(self._take().text, word)
             self._position -= 1

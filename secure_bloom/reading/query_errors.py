@@ -70,13 +70,17 @@ _VALUE_ERRORS: Final = {
     ),
     None: ("a value does not fit an operation or a type", _TRY_CAST),
 }
-_HINT: Final = "write texts and paths in single quotes, names of columns in double quotes"
+_HINT: Final = (
+    "write texts and paths in single quotes, and names of columns in double quotes, "
+    "above all those that are words of SQL, such as at, end and order"
+)
 #: What to do about an error that DuckDB describes with these words.
 _BY_WORDS: Final = {
     "must appear in the GROUP BY": "add the column to GROUP BY, or write GROUP BY ALL",
     "Ambiguous reference": "write the table before the column: c.id",
     "Cannot access file": "a table is its path in quotes: FROM 'lake/customers'",
-    "No function matches": "give it a type: cast(COLUMN AS DATE)",
+    "No function matches": "cast to a type that it takes: cast(COLUMN AS DATE); epoch(COLUMN) "
+    "gives the seconds of an interval",
     "Function with name": "functions are those of DuckDB",
     "does not have a column named": "DESCRIBE 'TABLE' lists the columns of a table",
     "WHERE clause cannot contain aggregates": "conditions on aggregates follow HAVING",

@@ -310,6 +310,27 @@ def test_a_name_says_the_format_and_what_was_written_is_said(tmp_path: Path, nam
     assert read(tmp_path / "in.parquet", "-q", "--output", output) == ""
 
 
+@pytest.mark.parametrize("verb", ["read", "sql"])
+def test_an_arrow_file_takes_columns_whose_dictionaries_differ_by_file(
+    tmp_path: Path, verb: str
+) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    for name, values in (("0", ["a", "b"]), ("1", ["c", "a"])):
+        texts = pa.array(values).dictionary_encode()
+        listed = pa.ListArray.from_arrays([0, 1, 2], texts)
+        member = pa.StructArray.from_arrays([texts], names=["inner"])
+        content = pa.table({"text": texts, "listed": listed, "member": member})
+        pq.write_table(content, lake / f"{name}.parquet")
+    asked = [str(lake)] if verb == "read" else [f"select * from '{lake}'"]
+    written = tmp_path / "x.arrow"
+    done = run(verb, *asked, "-o", written)
+    assert done.returncode == 0, done.stderr
+    rows = written_and_read(written)
+    assert sorted(it["text"] for it in rows) == ["a", "a", "b", "c"]
+    assert all(it["listed"] == [it["text"]] == [it["member"]["inner"]] for it in rows)
+
+
 @pytest.mark.parametrize(
     ("verb", "form"),
     [

@@ -34,6 +34,7 @@ TABLE = pa.table(
             [float("nan") if i == 3 else None if i == 4 else i / 4 for i in range(ROWS)]
         ),
         "price": pa.array([Decimal(i) / 4 for i in range(ROWS)], pa.decimal128(9, 2)),
+        "took": pa.array([timedelta(minutes=45 * i) for i in range(ROWS)], pa.duration("us")),
         "address": [{"zip": f"{i:05}", "the city": f"c{i % 3}"} for i in range(ROWS)],
     }
 )
@@ -59,6 +60,10 @@ CONDITIONS = [
     "recent > current_date - interval '1' month",
     "local > now()::timestamp - interval '36 hours'",
     "local > current_timestamp::timestamp - interval '2 days'",
+    "took > interval '11 hours'",
+    "took = interval '1 hour 30 minutes' or took < interval '1' hour",
+    "took between interval '90 minutes' and interval '1 day'",
+    "interval '1 day' < took",
     "active",
     "not active",
     "active and id < 10",

@@ -79,6 +79,8 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("a > current_date - 'secret'", "interval at character 20"),
         ("a > current_date - interval 'secret'", "no interval can be added"),
         ("a > 1 - interval '1 day'", "no interval can be added"),
+        ("a > interval '1 month'", "no interval of weeks, days"),
+        ("a > interval 'secret'", "at character 5"),
         ("a = ", "a value at character 5"),
         ("a = secret", "the value at character 5 is not in quotes"),
         ("a in ('x', secret)", "the value at character 12 is not in quotes"),

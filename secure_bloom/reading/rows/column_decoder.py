@@ -31,6 +31,7 @@ from secure_bloom.reading.rows.page_reads import (
 )
 from secure_bloom.reading.rows.stored_column import StoredColumn
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
+from secure_bloom.reading.table.type_promotion import with_leaves
 from secure_bloom.running.memory_budget import refuse_beyond, reserved
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.inputs import Extent
@@ -368,19 +369,7 @@ def selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 @functools.lru_cache(maxsize=256)
 def _selected_type(of: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(of):
-        return pa.struct([member.with_type(_selected_type(member.type)) for member in of])
-    if pa.types.is_map(of):
-        key, item = of.key_field, of.item_field
-        return pa.map_(
-            key.with_type(_selected_type(key.type)), item.with_type(_selected_type(item.type))
-        )
-    if pa.types.is_fixed_size_list(of):
-        return pa.list_(of.value_field.with_type(_selected_type(of.value_type)), of.list_size)
-    for is_kind, kind in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
-        if is_kind(of):
-            return kind(of.value_field.with_type(_selected_type(of.value_type)))
-    return _SELECTED.get(of, of)
+    return with_leaves(of, lambda leaf: _SELECTED.get(leaf, leaf))
 
 
 def stored_extents(footer: Footer, row_group: int, names: Sequence[str]) -> list[Extent]:

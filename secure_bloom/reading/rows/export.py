@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.texts import temporal_text
+from secure_bloom.reading.table.type_promotion import with_leaves
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
@@ -38,9 +39,23 @@ def _is_refused(field: pa.Field) -> bool:
 def write_arrow(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: BinaryIO, *, as_stream: bool
 ) -> int:
-    """Write the batches as an Arrow IPC file, or as a stream. Return the number of rows."""
-    with (pa.ipc.new_stream if as_stream else pa.ipc.new_file)(file, schema) as writer:
-        return _written(writer, batches)
+    """Write the batches as an Arrow IPC file, or as a stream. Return the number of rows.
+
+    A file has one dictionary a column, to which batches may only add values (Arrow Columnar
+    Format, IPC File Format).  So in a file, columns of dictionaries have the type of their values.
+    """
+    if as_stream:
+        with pa.ipc.new_stream(file, schema) as writer:
+            return _written(writer, batches)
+    plain = pa.schema(
+        [it.with_type(with_leaves(it.type, _value_type)) for it in schema], schema.metadata
+    )
+    with pa.ipc.new_file(file, plain) as writer:
+        return _written(writer, batches if plain == schema else (it.cast(plain) for it in batches))
+
+
+def _value_type(of: pa.DataType) -> pa.DataType:
+    return of.value_type if pa.types.is_dictionary(of) else of
 
 
 def _written(writer: Any, batches: Iterable[pa.RecordBatch]) -> int:

@@ -226,21 +226,29 @@ def _date_and_timestamp(_date: pa.DataType, timestamp: pa.DataType) -> pa.DataTy
 
 def in_utc(field: pa.Field) -> pa.Field:
     """Return the field with UTC in place of no zone, in members and elements too."""
-    return field.with_type(_in_utc(field.type))
+
+    def changed(of: pa.DataType) -> pa.DataType:
+        is_local = pa.types.is_timestamp(of) and of.tz is None
+        return pa.timestamp(of.unit, "UTC") if is_local else of
+
+    return field.with_type(with_leaves(field.type, changed))
 
 
-def _in_utc(of: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(of) and of.tz is None:
-        return pa.timestamp(of.unit, "UTC")
+def with_leaves(of: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type whose leaves are changed, also those of members and elements."""
+
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(with_leaves(field.type, changed))
+
     if pa.types.is_struct(of):
-        return pa.struct([in_utc(member) for member in of])
+        return pa.struct([inner(member) for member in of])
     if pa.types.is_map(of):
-        return pa.map_(in_utc(of.key_field), in_utc(of.item_field))
+        return pa.map_(inner(of.key_field), inner(of.item_field))
     if pa.types.is_large_list(of):
-        return pa.large_list(in_utc(of.value_field))
+        return pa.large_list(inner(of.value_field))
     if pa.types.is_fixed_size_list(of):
-        return pa.list_(in_utc(of.value_field), of.list_size)
-    return pa.list_(in_utc(of.value_field)) if pa.types.is_list(of) else of
+        return pa.list_(inner(of.value_field), of.list_size)
+    return pa.list_(inner(of.value_field)) if pa.types.is_list(of) else changed(of)
 
 
 def _times(left: pa.DataType, right: pa.DataType) -> pa.DataType:
