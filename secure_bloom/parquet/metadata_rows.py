@@ -30,6 +30,8 @@ _ROW, _ELEMENT = 64, 64
 #: Each member of a row costs time, also where it is null. Rows have a few dozen members; further
 #: ones count, with this number of bytes.
 _USUAL_MEMBERS, _FURTHER = 64, 16
+#: A batch takes this part of what is harmless: readers hold its rows again as values of Python.
+_PARTS = 8
 
 Choose = Callable[[pa.Schema], Sequence[str] | None]
 
@@ -68,7 +70,7 @@ def metadata_rows(
                 chunk = footer.chunk(number, ordinal)
                 size += _chunk_size(file, chunk, is_dictionary=chunk.leaf.name in dictionaries)
             refuse_beyond(size // max(rows, 1), "a row of the metadata")
-            at_once = max(1, min(most_rows, harmless_size() * rows // max(size, 1)))
+            at_once = max(1, min(most_rows, harmless_size() // _PARTS * rows // max(size, 1)))
             for batch in source.iter_batches(
                 at_once, row_groups=[number], columns=columns, use_threads=False
             ):
