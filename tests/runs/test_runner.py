@@ -202,12 +202,14 @@ def waiting_run(tmp_path: Path) -> Any:
         start_new_session=True,
         text=True,
     )
-    assert eventually(lambda: len(list(tmp_path.glob("*.seen"))) == 2 or run.poll() is not None)
-    yield run, lake
-    (tmp_path / "go").touch()
-    with contextlib.suppress(ProcessLookupError):
-        run.kill()
-    run.communicate()
+    try:
+        assert eventually(lambda: len(list(tmp_path.glob("*.seen"))) == 2 or run.poll() is not None)
+        yield run, lake
+    finally:
+        # Its workers too: one that still waits would hold the pipe open for ever.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
 
 
 def _sockets(pid: int) -> set[str]:
