@@ -65,22 +65,32 @@ def refused(lake: Path, message: str, *arguments: str) -> None:
     assert content(lake) == before
 
 
-@VERBS
+#: What is refused: the paths that are read, the output, and what the error says.
+REFUSED = [
+    (["first"], "first/export.parquet", PART),
+    (["first"], "first/0.parquet", INPUT),
+    (["first/0.parquet"], "first/0.parquet", INPUT),
+    (["first/0.parquet"], "name.parquet", INPUT),
+    (["name.parquet"], "first/0.parquet", INPUT),
+    (["link"], "first/export.parquet", PART),
+    (["first"], "link/export.parquet", PART),
+    (["first"], "beside/export.parquet", PART),
+    (["beside/0.parquet", "first"], "first/export.parquet", PART),
+    (["second/*"], "second/day=2/export.parquet", PART),
+    (["second/*/*.parquet"], "second/day=2/export.parquet", PART),
+    (["second/**/*.parquet"], "second/export.parquet", PART),
+]
+
+
 @pytest.mark.parametrize(
-    ("paths", "output", "message"),
+    ("reads", "paths", "output", "message"),
     [
-        (["first"], "first/export.parquet", PART),
-        (["first"], "first/0.parquet", INPUT),
-        (["first/0.parquet"], "first/0.parquet", INPUT),
-        (["first/0.parquet"], "name.parquet", INPUT),
-        (["name.parquet"], "first/0.parquet", INPUT),
-        (["link"], "first/export.parquet", PART),
-        (["first"], "link/export.parquet", PART),
-        (["first"], "beside/export.parquet", PART),
-        (["beside/0.parquet", "first"], "first/export.parquet", PART),
-        (["second/*"], "second/day=2/export.parquet", PART),
-        (["second/*/*.parquet"], "second/day=2/export.parquet", PART),
-        (["second/**/*.parquet"], "second/export.parquet", PART),
+        # `read` has every case, `sql` and its named tables every third one: all ask the same check.
+        pytest.param(
+            reads, *case, marks=() if (turn + way) % 3 == 0 or not way else pytest.mark.slow
+        )
+        for way, reads in enumerate((by_read, by_sql, by_name))
+        for turn, case in enumerate(REFUSED)
     ],
 )
 def test_an_output_in_a_table_that_is_read_is_refused(
