@@ -63,8 +63,9 @@ if TYPE_CHECKING:
 _ROOM = 1024 * 1024
 #: Once gaps, indexes and filters; once sampled pages; twice the pages of a chunk whose zeros are
 #: looked for, and those whose values explain a filter.  With ``check_values`` columns in clear,
-#: headers and gaps are read twice more.
-_TIMES = 9
+#: headers and gaps are read twice more, and pages of encrypted columns, of which one at the end of
+#: what was read ahead is read again.
+_TIMES = 11
 
 
 class MeteredFile(CountedFile):

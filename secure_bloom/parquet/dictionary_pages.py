@@ -26,6 +26,7 @@ from secure_bloom.parquet.pages import (
     walk,
 )
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Encoding, PageType
+from secure_bloom.running.memory_budget import refuse_beyond
 from secure_bloom.storage import InputFile, is_object_uri
 
 if TYPE_CHECKING:
@@ -36,19 +37,22 @@ _AHEAD = 64 * 1024
 #: Read instead if pages are smaller than that, so that the pages of a large chunk take few
 #: requests.
 _FAR_AHEAD = 1024 * 1024
+#: Read instead if bodies are wanted: a page at the end of what was read is read twice.
+_BODIES_AHEAD = 8 * 1024 * 1024
 #: Data pages with headers of their own that are looked at one by one. Most chunks have fewer.
 _FEW_PAGES = 64
 #: A header is looked for in this number of bytes of a page first, and in this number in the end.
 _HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
 
 
-def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
-    """Yield the chunk's pages. Only a dictionary page has all of its body.
+def read_headers(file: InputFile, chunk: Chunk, *, with_bodies: bool = False) -> Iterator[Page]:
+    """Yield the chunk's pages. Only a dictionary page has all of its body, unless ``with_bodies``.
 
-    Consecutive data pages with the same header bytes are yielded as the same object again.  Raises
-    FormatError if the pages do not hold exactly ``num_values`` values.
+    Consecutive data pages with the same header bytes are yielded as the same object again.  Memory
+    holds few pages if the caller keeps none.  Raises FormatError if the pages do not hold exactly
+    ``num_values`` values.
     """
-    return _Window.of(file, chunk).pages()
+    return _Window.of(file, chunk, with_bodies=with_bodies).pages()
 
 
 def read_rows(file: InputFile, chunk: Chunk) -> Iterator[PageRows]:
@@ -102,7 +106,9 @@ def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Pa
 class _Window:
     """The part of a chunk that has been read. It grows as pages are accessed."""
 
-    def __init__(self, file: InputFile, chunk: Chunk, first: int) -> None:
+    def __init__(
+        self, file: InputFile, chunk: Chunk, first: int, *, with_bodies: bool = False
+    ) -> None:
         self.chunk = chunk
         self._file = file
         self._start, self.length = chunk_extent(chunk)
@@ -111,12 +117,14 @@ class _Window:
         self._behind_a_gap = _AHEAD if is_object_uri(file.path) else 0
         self._from = 0
         self._held = memoryview(b"")
+        self._with_bodies = with_bodies
 
     @classmethod
-    def of(cls, file: InputFile, chunk: Chunk) -> _Window:
+    def of(cls, file: InputFile, chunk: Chunk, *, with_bodies: bool = False) -> _Window:
         """Return the window of a chunk whose dictionary page, if it has one, is read first."""
         start, _ = chunk_extent(chunk)
-        return cls(file, chunk, max(0, chunk.meta_data.data_page_offset - start) + _AHEAD)
+        first = max(0, chunk.meta_data.data_page_offset - start) + _AHEAD
+        return cls(file, chunk, first, with_bodies=with_bodies)
 
     def pages(self) -> Iterator[Page]:
         """Yield the pages as :func:`read_headers` does."""
@@ -125,7 +133,8 @@ class _Window:
     def page(self, finder: PageFinder, position: int, place: Place) -> tuple[Page, int]:
         """Return the page at a position in the chunk, and where it ends.
 
-        A dictionary page is read whole. Of a data page at least the header is read.
+        A dictionary page is read whole. Of a data page at least the header is read, with
+        ``with_bodies`` the page.
         """
         room = self.length - position
         wanted = min(_HEADER, room)
@@ -142,9 +151,11 @@ class _Window:
                 wanted = min(max(_AHEAD, 4 * wanted), room, _LARGEST_HEADER)
                 continue
             # A data page's header is enough; of the dictionary the values are needed too.
-            if not page.is_dictionary or end - position <= len(view):
+            is_whole = end - position <= len(view)
+            if is_whole or not (page.is_dictionary or self._with_bodies):
                 return page, end
             wanted = end - position
+            refuse_beyond(wanted, "a page")
 
     def repeats(self, page: Page, position: int, step: int, most: int) -> int:
         """Return how often the page follows itself: see :data:`.pages.Repeats`."""
@@ -160,7 +171,7 @@ class _Window:
         if len(self._held) - behind < wanted:
             # Pages that are larger than what is read ahead are skipped.
             ahead = self._behind_a_gap if behind > len(self._held) else self._ahead
-            self._ahead = _FAR_AHEAD
+            self._ahead = _BODIES_AHEAD if self._with_bodies else _FAR_AHEAD
             size = min(max(wanted, ahead), self.length - position)
             self._held = self._file.view_at(self._start + position, size)
             self._from, behind = position, 0

@@ -144,8 +144,8 @@ KEY_MATERIAL_ORPHANED = Rule(
 NOT_AUTHENTIC = Rule(
     id="not-authentic",
     severity=Severity.CRITICAL,
-    meaning="The footer, or a column's metadata in it, does not authenticate under its key: the "
-    "bytes were altered.",
+    meaning="The footer, a column's metadata in it, a page index or a page (only `--check-values` "
+    "reads all) does not authenticate under its key: the bytes were altered.",
     fix="treat the file as tampered with; restore it from a copy that authenticates",
 )
 MIXED_RULES = Rule(

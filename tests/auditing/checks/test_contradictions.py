@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from testing.surgery import edit_column, edit_footer
+from secure_bloom.parquet.pages import chunk_extent
+from testing.surgery import edit_column, edit_footer, flip, opened
 from testing.tables import KEYRING, Mode, customers, write
 from testing.thrift.metadata import ColumnMetaData
 from tests.auditing.examples import POLICY
@@ -77,3 +78,37 @@ def test_the_chunk_that_takes_the_bytes_of_another_is_named(path: Path) -> None:
 def test_rows_of_the_file_that_no_row_group_has_are_of_the_whole_file(path: Path) -> None:
     edit_footer(path, lambda it: setattr(it.footer.metadata, "num_rows", 61))
     assert told(path) == [("impossible-counts", None, None)]
+
+
+def altered(path: Path) -> list[Told]:
+    report = sb.audit(path, policy=POLICY, keys=KEYRING, check_values=True)
+    return [
+        (finding.id, finding.row_group, finding.column)
+        for finding in report.findings
+        if finding.id == "not-authentic"
+    ]
+
+
+@pytest.mark.parametrize("mode", [Mode.SIGNED, Mode.UNIFORM])
+@pytest.mark.parametrize("column", ["email", "iban"])
+@pytest.mark.parametrize("has_dictionary", [True, False])
+def test_a_data_page_that_was_altered_is_named(
+    tmp_path: Path, mode: Mode, column: str, has_dictionary: bool
+) -> None:
+    """Values come from the dictionary: no other check opens the data pages of such a column."""
+    options = {"use_dictionary": has_dictionary, "data_page_size": 1, "row_group_size": 20}
+    path = write(tmp_path / "x.parquet", customers(60), mode, **options)
+    sb.add_bloom_filters(path, columns="email", keys=KEYRING)
+    with opened(path) as it:
+        start, length = chunk_extent(it.chunk(1, column))
+    flip(path, start + length - 1)
+    assert altered(path) == [("not-authentic", 1, column)]
+
+
+@pytest.mark.parametrize("index", ["column_index_offset", "offset_index_offset"])
+def test_a_page_index_that_was_altered_is_named(tmp_path: Path, index: str) -> None:
+    path = write(tmp_path / "x.parquet", customers(60), Mode.ENCRYPTED, write_page_index=True)
+    with opened(path) as it:
+        place = getattr(it.chunk(0, "iban").column_chunk, index)
+    flip(path, place + 20)
+    assert set(altered(path)) == {("not-authentic", 0, "iban")}
