@@ -40,6 +40,7 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.reports.text import counted, named_columns
+from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.runs.column_check import require_in_one
 from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
@@ -180,7 +181,11 @@ class RecordKeyRewriter(FileRewriter):
         chunks = list(key_chunks(footer, self.column))
         self._check_protection(file.path, footer, chunks)
         # All keys are held before the filter is made: its size depends on how many there are.
-        parts = [packed(array) for chunk in chunks for array in read_keys(file, chunk)]
+        parts: list[PackedKeys] = []
+        held = DecodedBytes("the set of record keys")
+        for array in (array for chunk in chunks for array in read_keys(file, chunk)):
+            held.add(array.nbytes)
+            parts.append(packed(array))
         built = self.options.empty_filter(sum(map(len, parts)))
         for part in parts:
             built.insert_packed(part)

@@ -16,6 +16,7 @@ from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi import RecordKeyFilterOptions
 from secure_bloom.hudi.record_keys.packed_keys import java_order
+from secure_bloom.running.memory_budget import VARIABLE
 from testing.hudi_files import KEY_COLUMN, base_file, base_table
 from testing.project import NO_VECTORS
 from testing.surgery import assert_tells_no_secret, filter_place, opened
@@ -419,3 +420,18 @@ def test_each_form_of_a_policy_keeps_keys_out_of_a_footer_in_clear(
         sb.paimon.build_index(path, "email", policy=policy, keys=KEYRING)
     assert path.read_bytes() == before
     assert [it.name for it in folder.iterdir()] == ["x.parquet"]
+
+
+def test_keys_that_take_more_than_the_budget_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = pa.DictionaryArray.from_arrays(pa.nulls(100_000, pa.int32()).fill_null(0), ["k" * 1_000])
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({KEY_COLUMN: keys}), path)
+    before = path.read_bytes()
+    assert len(before) < 20_000
+    monkeypatch.setenv(VARIABLE, "32MiB")
+    report = hudi.add_record_key_filter(path)
+    assert "record keys" in str(report.files[0].error)
+    assert VARIABLE in str(report.files[0].hint)
+    assert path.read_bytes() == before
