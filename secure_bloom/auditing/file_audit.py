@@ -238,11 +238,19 @@ class _Sensitive(NamedTuple):
 def _sensitive_places(
     subject: FileSubject, footer: Footer
 ) -> Mapping[str, Sequence[tuple[int, int]]]:
-    wanted = subject.request.wanted(footer.leaves)
+    """Return the chunks of columns with a key, and of encrypted ones that no rule names.
+
+    A column that the policy allows in clear is no secret because one file encrypts it, for example
+    in uniform mode.
+    """
+    policy = subject.request.policy
+    has_key = [policy.key_for(leaf.path) is not None for leaf in footer.leaves]
+    may_be_clear = [policy.is_classified(leaf.path) for leaf in footer.leaves]
     found: dict[str, list[tuple[int, int]]] = {}
     for row_group, chunks in enumerate(footer.column_chunks):
         for ordinal, chunk in enumerate(chunks):
-            if wanted[ordinal].key is not None or chunk.crypto_metadata is not None:
+            is_sealed = chunk.crypto_metadata is not None and not may_be_clear[ordinal]
+            if has_key[ordinal] or is_sealed:
                 places = found.setdefault(footer.leaves[ordinal].name, [])
                 places.append((row_group, ordinal))
     return found

@@ -6,17 +6,19 @@ import gzip
 import hashlib
 import io
 import json
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.auditing.formats.mistakes import group_report, verdict
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.running.memory_budget import VARIABLE
-from testing.tables import Mode, customers
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import POLICY, Example, sound, with_rules
 
@@ -249,3 +251,21 @@ def test_short_values_of_a_column_are_counted(tmp_path: Path) -> None:
     assert note.what.startswith("3 values were not searched for: words of fewer than 4 letters")
     (column,) = (it for it in (report.leak_search or {})["columns"] if it["column"] == "email")
     assert (column["short_or_long"], column["left_out"]) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [replace(POLICY, clear=("sc*", "id", "city")), with_rules(score=None, id=None, city=None)],
+    ids=["clear", "rules"],
+)
+def test_columns_that_may_be_in_clear_are_not_searched_for_where_a_file_encrypts_them(
+    tmp_path: Path, policy: KeyPolicy
+) -> None:
+    """One file in uniform mode: its numbers are no secret of the lake for that."""
+    write(tmp_path / "a.parquet", customers(60), Mode.UNIFORM)
+    table = customers(60).rename_columns(["email", "iban", "id", "city", "other"])
+    write(tmp_path / "b.parquet", table, Mode.ENCRYPTED)
+    report = sb.audit(tmp_path, policy=policy, keys=KEYRING, check_values=True)
+    assert [it.column for it in report.findings if it.id == "values-in-clear"] == []
+    assert report.leak_search is not None
+    assert {it["column"] for it in report.leak_search["columns"]} == {"email", "iban"}
