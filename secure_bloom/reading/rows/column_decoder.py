@@ -27,6 +27,7 @@ from secure_bloom.reading.rows.page_reads import (
     Ranges,
     ReadWholeError,
     Rows,
+    check_indices,
     read_column,
 )
 from secure_bloom.reading.rows.stored_column import StoredColumn
@@ -142,6 +143,9 @@ class ColumnDecoder:
                 break
             seen += batch.num_rows
             table = pa.Table.from_batches([batch])
+            for name in names:
+                with located(row_group=group.row_group, column=name):
+                    check_indices(table.column(name))
             yield {name: selectable(table.column(name)) for name in names}, batch.num_rows
         if seen != group.rows:
             self._some_levels_are_clear([group.row_group], names)
@@ -285,6 +289,9 @@ class ColumnDecoder:
             self._blame(row_group, names)
         if self._count_bytes:
             self.extents += stored_extents(self._footer, row_group, names)
+        for name in names:
+            with located(row_group=row_group, column=name):
+                check_indices(table.column(name))
         return {name: selectable(table.column(name)) for name in names}
 
     def _batches(self, row_group: int, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:

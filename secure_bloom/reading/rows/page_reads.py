@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -135,7 +136,18 @@ def _read(content: bytes, rows: int) -> pa.ChunkedArray:
         raise FormatError("pyarrow cannot decode the column's pages") from None
     if len(column) != rows:
         raise FormatError(f"the pages hold {len(column)} rows, wanted {rows}")
+    check_indices(column)
     return column
+
+
+def check_indices(column: pa.ChunkedArray) -> None:
+    """Raise FormatError if a dictionary of Arrow lacks an entry that a row names."""
+    # pyarrow checks indices where it makes values of them, and here it hands over both.
+    for part in column.chunks if isinstance(column.type, pa.DictionaryType) else ():
+        ends = pc.min_max(part.indices)
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        if low is not None and not 0 <= low <= high < len(part.dictionary):
+            raise FormatError("an index of the column's dictionary has no entry")
 
 
 def _cut(column: pa.ChunkedArray, spans: Sequence[Span], ranges: Ranges) -> pa.ChunkedArray:

@@ -18,7 +18,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.errors import IntegrityError, SecureBloomError
+from secure_bloom.errors import FormatError, IntegrityError, SecureBloomError
 from secure_bloom.kernels.loops import Sought
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
@@ -361,6 +361,26 @@ def test_damage_in_a_page_that_is_not_read_changes_no_row(
         row = rng.randrange(ROWS)
         ours, whole = both_ways(path, [("key", "=", row)], monkeypatch)
         assert ours in (whole, repr(table.slice(row, 1).to_pydict()))
+
+
+def test_an_index_without_an_entry_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = pa.array([f"text {n % 5}" for n in range(90)]).dictionary_encode()
+    options = {"compression": "none", "row_group_size": 90, "use_dictionary": ["coded"]}
+    path = write(tmp_path / "x.parquet", pa.table({"key": range(90), "coded": texts}), **options)
+    for file, footer in opened_file(path):
+        chunk = footer.chunk(0, 1)
+        start, _ = chunk_extent(chunk)
+        page = read_pages(file, chunk)[-1]
+    content = bytearray(path.read_bytes())
+    content[start + page.extent[1] - 3] = 0xFF
+    path.write_bytes(content)
+    ours, whole = both_ways(path, [("key", "=", 88)], monkeypatch)
+    assert ours == whole
+    assert isinstance(ours, tuple)
+    assert ours[0] is FormatError
+    assert ours[-2:] == (0, "coded")
 
 
 @pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.PLAIN])
