@@ -199,8 +199,11 @@ def check_copies(roots: Iterable[str], search: CopySearch) -> Iterator[Finding]:
         others: list[str] = []
         opened = 0
         for candidate in _candidates(root, search):
-            if file_key(candidate.path) in known:
+            key = file_key(candidate.path)
+            if key in known:
                 continue
+            # Another root may lead to it too.
+            known.add(key)
             opened += candidate.table is None and search.words is None
             if opened > _MOST_OPENED:
                 yield UNCHECKED_COPY.finding(

@@ -127,6 +127,19 @@ def test_files_that_were_not_opened_are_told(
     assert "`rm" not in str(finding.to_dict()["fix"])
 
 
+def test_a_copy_is_found_once_though_two_paths_lead_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lake").mkdir()
+    sound(tmp_path / "lake")
+    write(tmp_path / "lake" / "_old.parquet", customers(30))
+    monkeypatch.chdir(tmp_path)
+    given = [str(tmp_path / "lake"), "lake", "lake/../lake"]
+    report = sb.audit(given, policy=POLICY, keys=KEYRING)
+    found = [it.column for it in report.findings if it.id == "column-in-clear"]
+    assert sorted(map(str, found)) == ["email", "iban"]
+
+
 def test_a_file_that_another_path_lists_is_no_stray_copy(tmp_path: Path) -> None:
     copy = write(tmp_path / "copy.bak", customers(30), Mode.ENCRYPTED)
     sound(tmp_path)
