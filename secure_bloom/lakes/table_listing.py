@@ -120,13 +120,14 @@ def list_tables(
     try:
         if plain:
             found.take_linked(find_by_key(plain, refused=refused, check=found.check), plain)
+        listing = found.listing()
+        if refused and not listing.paths:
+            raise refused[0]
     except PolicyError as error:
         # A folder without files is an error, a table without files an answer.
         if len(plain) > 1 or not found.is_empty_table(error.path):
             raise
-    listing = found.listing()
-    if refused and not listing.paths:
-        raise refused[0]
+        listing = found.listing()
     return listing
 
 
