@@ -529,6 +529,11 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
     with located(path=os.fspath(path)):
         source = read_policy(Path(path))
     found = tuple(problems(source.table))
+    for part in source.included:
+        own = {error.message for error in problems(source.alone(part).table)}
+        for error in found:
+            if error.message in own:
+                error.path = os.fspath(part)
     if found:
         return None, found
     try:
@@ -540,7 +545,24 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
 
 
 def _loaded(source: PolicySource, path: str) -> KeyPolicy:
-    """Return the policy in a file and in the files that it includes. ``path`` is the first file."""
+    """Return the policy in a file and in the files that it includes. ``path`` is the first file.
+
+    Raises PolicyError with the path of the included file that has the mistake by itself.
+    """
+    try:
+        return _united(source, path)
+    except PolicyError as error:
+        for part in source.included:
+            try:
+                _united(source.alone(part), os.fspath(part))
+            except PolicyError as own:
+                if own.message == error.message:
+                    error.path = os.fspath(part)
+                    break
+        raise
+
+
+def _united(source: PolicySource, path: str) -> KeyPolicy:
     common = policy_fields(source.table)
     tables = {}
     for pattern, own in table_fields(source.table, common).items():

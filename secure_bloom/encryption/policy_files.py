@@ -31,12 +31,18 @@ _NAME: Final = "the policy"
 class PolicySource:
     """The tables of a policy, from one file or several.
 
-    ``base`` is the folder of the file that has ``[kms]``. ``included`` are the other files.
+    ``base`` is the folder of the file that has ``[kms]``. ``included`` are the other files, and
+    ``parts`` the tables of each file by itself.
     """
 
     table: ConfigTable
     base: Path
     included: tuple[Path, ...] = ()
+    parts: Mapping[Path, Mapping[str, object]] = field(default_factory=dict)
+
+    def alone(self, path: Path) -> PolicySource:
+        """Return the tables of one of the files, without those of the others."""
+        return PolicySource(table=ConfigTable.of(_NAME, self.parts[path]), base=self.base)
 
 
 def read_policy(path: Path) -> PolicySource:
@@ -51,6 +57,7 @@ def read_policy(path: Path) -> PolicySource:
         table=ConfigTable.of(_NAME, reader.entries),
         base=reader.base or path.absolute().parent,
         included=tuple(reader.files)[1:],
+        parts=reader.files,
     )
 
 
@@ -60,7 +67,7 @@ class _PolicyReader:
 
     entries: dict[str, object] = field(default_factory=dict)
     base: Path | None = None
-    files: dict[Path, None] = field(default_factory=dict)
+    files: dict[Path, Mapping[str, object]] = field(default_factory=dict)
     size: int = 0
 
     def read(self, path: Path, above: tuple[Path, ...]) -> None:
@@ -77,8 +84,7 @@ class _PolicyReader:
                     f"the policy includes too much: more than {_MOST_FILES:,} files, or files "
                     f"deeper than {_DEEPEST}"
                 )
-            self.files[place] = None
-            content = dict(self._content(path))
+            self.files[place] = content = dict(self._content(path))
             included = _included(content.pop(_INCLUDE, []), path)
             self._take(content, path.parent)
         for other in included:

@@ -90,6 +90,25 @@ def test_what_is_no_policy(tmp_path: Path, texts: dict[str, str], message: str) 
     assert caught.value.path is not None
 
 
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        '[columns.email]\nkey = "k_pii"\nblom = true',
+        '[tables."t".columns.email]\nkey = 3',
+        '[classified]\nclear = "x"',
+        "[keys.k_pii]\nretird = true",
+    ],
+)
+def test_a_mistake_is_in_the_included_file_that_has_it(tmp_path: Path, mistake: str) -> None:
+    path = files(tmp_path, a=f'include = ["c.toml", "b.toml"]\n{HEAD}', b=mistake, c="[columns.id]")
+    with pytest.raises(PolicyError) as raised:
+        KeyPolicy.load(path)
+    assert raised.value.path == str(tmp_path / "b.toml")
+    _, [problem] = draft_policy(path)
+    assert problem.path == str(tmp_path / "b.toml")
+    assert problem.message == raised.value.message
+
+
 def test_a_file_that_two_files_include_counts_once(tmp_path: Path) -> None:
     texts = {"a": 'include = ["*.toml"]', "b": 'include = ["c.toml"]', "c": "[columns.id]"}
     assert list(KeyPolicy.load(files(tmp_path, **texts)).columns) == ["id"]

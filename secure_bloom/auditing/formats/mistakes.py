@@ -198,12 +198,17 @@ def verdict(report: AuditReport, groups: Sequence[Mistake]) -> Conclusion:
     files, whose = counted(report.files, "file"), "its" if report.files == 1 else "their"
     return Conclusion(
         state=state,
-        headline=_headline(state, found, groups),
+        headline=_headline(state, found, groups, counts=bool(report.findings)),
         scope=f"{files} looked at, {report.columns_checked:,} of {whose} columns checked",
     )
 
 
-def _headline(state: State, found: Sequence[Mistake], groups: Sequence[Mistake]) -> str:
+def _headline(
+    state: State, found: Sequence[Mistake], groups: Sequence[Mistake], *, counts: bool
+) -> str:
+    """Return one sentence. ``counts`` is true if something that was found counts as a finding."""
+    if state is State.CLEAN and counts:
+        return "nothing but notes, and --severity note counts them"
     if state is State.CLEAN:
         is_partial = any(group.id == VALUES_NOT_SEARCHED.id for group in groups)
         return "clean, but not all values were searched for" if is_partial else "clean"

@@ -239,6 +239,11 @@ def test_values_that_are_not_searched_for_are_a_note_with_counts(tmp_path: Path)
     assert verdict(report, group_report(report)).headline == (
         "clean, but not all values were searched for"
     )
+    counted = example.audit(check_values=True, severity="note")
+    assert (counted.verdict, verdict(counted, group_report(counted)).headline) == (
+        "findings",
+        "nothing but notes, and --severity note counts them",
+    )
 
 
 def test_short_values_of_a_column_are_counted(tmp_path: Path) -> None:
