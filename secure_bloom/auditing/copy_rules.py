@@ -41,12 +41,16 @@ class CopyRules:
 
     def _live(self, folder: str) -> Iterable[str]:
         """Return the columns of the innermost folder of live files that is here or above."""
+        climbed = []
         while folder not in self._columns:
+            climbed.append(folder)
             above = folder_of(folder)
             # Above the root of paths, and of an object store, is nothing.
             if len(above) >= len(folder):
-                return ()
+                self._columns[folder] = set()
             folder = above
+        # Folders have those above them in common, and each is looked at once.
+        self._columns.update(dict.fromkeys(climbed, self._columns[folder]))
         return self._columns[folder]
 
 

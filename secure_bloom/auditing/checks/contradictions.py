@@ -16,6 +16,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
@@ -44,7 +45,7 @@ from secure_bloom.parquet.page_index import (
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, has_dictionary_offset
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import ColumnIndex, Encoding, PageType, Type
+from secure_bloom.parquet.structures.metadata import Encoding, PageType, Type
 from secure_bloom.parquet.structures.records import known_member
 from secure_bloom.parquet.value_order import OrderKey, order_of
 from secure_bloom.reading.table.coalesced_reads import read_extents
@@ -199,13 +200,15 @@ def _in_indexes(
         yield "the column index is outside the file"
     if offset is None and listed.offset_index_offset is not None:
         yield "the offset index is outside the file"
-    # Decoded first: an altered column index is found without an offset index, too.
-    index = None if column is None else decode_column_index(subject.chunk, column)
     if offset is not None:
-        yield from _in_page_index(subject.chunk, index, offset)
+        yield from _in_page_index(subject.chunk, column, offset)
+    elif column is not None:
+        # Without an offset index nobody asks for its bounds: only that it was altered matters.
+        with suppress(FormatError):
+            decode_column_index(subject.chunk, column)
 
 
-def _in_page_index(chunk: Chunk, index: ColumnIndex | None, offset: memoryview) -> Iterator[str]:
+def _in_page_index(chunk: Chunk, column: memoryview | None, offset: memoryview) -> Iterator[str]:
     locations = decode_offset_index(chunk, offset)
     found = list(chunk_contradictions.in_offset_index(chunk, locations))
     yield from found
@@ -214,7 +217,8 @@ def _in_page_index(chunk: Chunk, index: ColumnIndex | None, offset: memoryview) 
         return
     starts = [page.first_row_index for page in locations.page_locations]
     rows = [end - start for start, end in pairwise([*starts, chunk.num_rows])]
-    if index is not None:
+    if column is not None:
+        index = decode_column_index(chunk, column)
         yield from chunk_contradictions.in_column_index(chunk, index, rows, _order_of(chunk.leaf))
     counted = _data_pages(chunk)
     if counted is not None and counted != len(rows):
