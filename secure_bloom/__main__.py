@@ -7,6 +7,10 @@ def main() -> None:
     """Run the command line. Ctrl-C ends it without a traceback, from the first import on."""
     try:
         # Imported here: it takes most of a short run, and people press Ctrl-C meanwhile.
+        from secure_bloom.running import settle_process
+
+        settle_process()
+        # Only now: a settled process imports faster.
         from secure_bloom.cli import main as run_command_line
 
         run_command_line()

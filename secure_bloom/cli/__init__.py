@@ -33,7 +33,7 @@ from secure_bloom.cli.timeout import requested_limit
 from secure_bloom.cli.verbosity import say, settle_quiet
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import ReportLostError, SecureBloomError, TimeLimitError, causes
-from secure_bloom.running import end_process, settle_process
+from secure_bloom.running import end_process
 from secure_bloom.running.first_answer import left_threads
 
 EXIT_ERROR = 2
@@ -55,8 +55,6 @@ class _Failure:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    if arguments is None:
-        settle_process()
     warnings.showwarning = _show_warning
     given = sys.argv[1:] if arguments is None else arguments
     settle_quiet(given)

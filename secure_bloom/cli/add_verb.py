@@ -33,10 +33,7 @@ from secure_bloom.cli.terminal_tables import (
 )
 from secure_bloom.cli.verbosity import print_line, print_notes
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.lakes.output_rules import require_report_file
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
-from secure_bloom.runs.target import SNAPSHOT
-from secure_bloom.storage.output_files import write_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -112,6 +109,7 @@ def add_command(
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.api.add import add_bloom_filters
+    from secure_bloom.lakes.output_rules import require_report_file
 
     if with_advice and not dry_run:
         raise PolicyError(
@@ -151,6 +149,8 @@ def _write_metrics(
     target: Path, numbers: Mapping[str, tuple[float, str]], report: AddReport
 ) -> None:
     """Write the numbers. Raises ReportLostError if a run that has written files loses them."""
+    from secure_bloom.storage.output_files import write_metrics
+
     try:
         write_metrics(target, "add", numbers)
     except PolicyError as error:
@@ -226,6 +226,8 @@ def print_commits(
     commits: Iterable[TableCommit], *, dry_run: bool, sizes_are_known: bool = True
 ) -> None:
     """Print a line for each commit."""
+    from secure_bloom.runs.target import SNAPSHOT
+
     for commit in commits:
         # A snapshot of Iceberg gets its id when it is written, so a dry run has none.
         kind = "snapshot" if commit.operation == SNAPSHOT else "version"

@@ -20,7 +20,6 @@ from secure_bloom.cli.shared_arguments import (
     with_form_options,
 )
 from secure_bloom.cli.timeout import with_timeout
-from secure_bloom.lakes.output_rules import require_report_file
 from secure_bloom.reports.text import counted, human_bytes, legible, without_commands
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ FORMS: dict[str, _Form] = {"text": _text, "json": _json}
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("advise", short_help="Say which columns gain by a Bloom filter.")
+@click.command("advise")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "-c",
@@ -209,6 +208,7 @@ def advise_command(
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.api.advise import advise
+    from secure_bloom.lakes.output_rules import require_report_file
 
     form = form_of(form, as_json=as_json)
     require_report_file(output, access.policy_path, access.keyring)

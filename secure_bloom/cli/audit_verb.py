@@ -28,13 +28,8 @@ from secure_bloom.cli.shared_arguments import (
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import is_quiet, print_note, say
 from secure_bloom.errors import PolicyError, refused_by_system
-from secure_bloom.lakes.output_rules import require_report_file
 from secure_bloom.reports.text import shell_word, without_commands
 from secure_bloom.running.bounded_documents import read_bounded
-from secure_bloom.storage.output_files import (
-    write_metrics,
-    write_report_file,
-)
 
 if TYPE_CHECKING:
     from secure_bloom.auditing.findings import AuditReport, Finding
@@ -81,6 +76,8 @@ def write_text(text: str, output: Path | None, *, for_people: bool = False) -> N
     cannot be written.
     """
     if output is not None:
+        from secure_bloom.storage.output_files import write_report_file
+
         write_report_file(output, text + "\n", "the report")
         return
     try:
@@ -139,7 +136,7 @@ EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED = 0, 1, 130
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("audit", short_help="Check every file, and the policy itself.")
+@click.command("audit")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @policy_option("Policy file (TOML) to check against.", required=True)
 @click.option(
@@ -209,6 +206,7 @@ def audit_command(
     """
     from secure_bloom.api.audit import audit
     from secure_bloom.auditing.findings import audit_numbers
+    from secure_bloom.lakes.output_rules import require_report_file
 
     started, form = time.perf_counter(), form_of(form, as_json=as_json)
     for file in (output, metrics):
@@ -233,6 +231,8 @@ def audit_command(
         write_report(form, report, paths, output, verbose=verbose)
     finally:
         if metrics is not None:
+            from secure_bloom.storage.output_files import write_metrics
+
             write_metrics(metrics, "audit", numbers)
     return EXIT_FINDINGS if report.findings else EXIT_CLEAN
 

@@ -9,7 +9,7 @@ import click
 from secure_bloom.cli.verbosity import is_quiet, with_verbosity
 
 
-@click.command("demo", short_help="Write a table on Spark, add filters, look values up.")
+@click.command("demo")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--rows", default=300_000, show_default=True, help="Rows of the demo table.")
 @with_verbosity

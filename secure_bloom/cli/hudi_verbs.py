@@ -42,7 +42,7 @@ _COLUMN = click.option(
 )
 
 
-@click.group("hudi", short_help="Show, add and ask Apache Hudi's filters.")
+@click.group("hudi")
 def hudi() -> None:
     """Show, add and ask the record key filters of Apache Hudi's base files.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 EXIT_WRONG_FILTER = 1
 
 
-@click.command("inspect", short_help="Show footers, encryption, keys and filters of files.")
+@click.command("inspect")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @policy_option("Policy file (TOML) whose [kms] has the keys.")
 @click.option("--check", is_flag=True, help="Also read all values, and look each up in its filter.")

@@ -41,7 +41,7 @@ EXIT_RETIRED = 1
 _PATH = click.Path(path_type=Path)
 
 
-@click.group("keys", short_help="Check, make and find master keys.")
+@click.group("keys")
 def keys() -> None:
     """Master keys: check that a policy's can be used, make keyrings."""
 

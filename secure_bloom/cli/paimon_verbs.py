@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from secure_bloom.paimon.index_probe import PaimonProbe
 
 
-@click.group("paimon", short_help="Show, build and ask Apache Paimon's indexes.")
+@click.group("paimon")
 def paimon() -> None:
     """Show, build and ask the file indexes of Apache Paimon: FILE.index beside FILE.
 

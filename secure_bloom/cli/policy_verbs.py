@@ -31,7 +31,7 @@ EXIT_PROBLEMS = 1
 _PATH = click.Path(path_type=Path)
 
 
-@click.group("policy", short_help="Begin and check a policy.")
+@click.group("policy")
 def policy() -> None:
     """Key-to-column policies: begin one, check one."""
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from secure_bloom.api.probe import probe
 from secure_bloom.bloom.verdicts import ProbeReport, Verdict
 from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
 from secure_bloom.cli.inputs import read_lines, read_text
@@ -28,7 +27,7 @@ from secure_bloom.parquet.schema import in_any_case
 from secure_bloom.reports.text import counted
 
 
-@click.command("probe", short_help="Ask filters whether values may be there.")
+@click.command("probe")
 @click.argument("path")
 @click.argument("column")
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
@@ -66,6 +65,8 @@ def probe_command(
 
     Exit code: 0 a value may be there, 1 absent everywhere, 3 some file has no filter, 2 error.
     """
+    from secure_bloom.api.probe import probe
+
     report = probe(path, column, _values(values, source), **access.arguments(), **at)
     code = print_and_exit_code(report, print_probe_report, as_json=as_json, verbose=verbose)
     return code or verdict_code(report.verdicts)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from secure_bloom.reading import FileReadReport, ReadReport, TableRead
 
 
-@click.command("read", short_help="Read the rows for which a condition is true.")
+@click.command("read")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("-w", "--where", metavar="TEXT", help="The rows to read, by default all.")
 @click.option("--where-from", metavar="FILE", help="The condition from a file; - is stdin.")

@@ -63,7 +63,7 @@ _VERIFY = click.option(
 _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 
 
-@click.command("reencrypt", short_help="Bring files under a policy.")
+@click.command("reencrypt")
 @_PATHS
 @_POLICY
 @_OLD_POLICY
@@ -114,7 +114,7 @@ def reencrypt_command(
     return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
-@click.command("decrypt", short_help="Write files in clear, below another folder.")
+@click.command("decrypt")
 @_PATHS
 @click.option(
     "-o",
@@ -164,7 +164,7 @@ def decrypt_command(
     return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
-@click.command("rotate", short_help="Bring files under other master keys.")
+@click.command("rotate")
 @_PATHS
 @_POLICY
 @_OLD_POLICY

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from secure_bloom.reading import Table
 
 
-@click.command("sql", short_help="Run a SQL query over tables.")
+@click.command("sql")
 @click.argument("query", required=False)
 @click.option("--query-from", metavar="FILE", help="The query from a file; - is stdin.")
 @click.option(

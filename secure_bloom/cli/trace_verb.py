@@ -28,7 +28,7 @@ EXIT_CLEAN, EXIT_FINDINGS = 0, 1
 _NAMED = 5
 
 
-@click.command("trace", short_help="Search files of any kind for values of columns.")
+@click.command("trace")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--values-of",

@@ -6,7 +6,6 @@ Importing all of them would add a fifth to the CPU time of a probe.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
@@ -48,13 +47,15 @@ def unknown_verb(words: str, verb: str, known: Sequence[str]) -> PolicyError:
 
     Its hint is the verb with the most similar name.
     """
+    from difflib import get_close_matches
+
     likely = get_close_matches(verb, known, n=1)
     meant = words.removesuffix(verb) + likely[0] if likely else None
     hint = f"did you mean {meant}?" if meant else "see secure-bloom --help"
     return PolicyError(f"there is no verb {words}", hint=hint)
 
 
-@click.command("completion", short_help="Print what makes a shell complete verbs.")
+@click.command("completion")
 @with_verbosity
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
@@ -80,26 +81,30 @@ def completion_command(ctx: click.Context, shell: str) -> int:
     return 0
 
 
-#: Verb -> the module of this package that has it, and its name there.
+#: Verb -> the module of this package that has it, its name there, and its line in the help.
 _VERBS: Final = {
-    "add": ("add_verb", "add_command"),
-    "advise": ("advise_verb", "advise_command"),
-    "audit": ("audit_verb", "audit_command"),
-    "completion": ("verbs", "completion_command"),
-    "decrypt": ("rekey_verbs", "decrypt_command"),
-    "demo": ("demo_verb", "demo_command"),
-    "help": ("verbs", "help_command"),
-    "hudi": ("hudi_verbs", "hudi"),
-    "inspect": ("inspect_verb", "inspect_command"),
-    "keys": ("keys_verbs", "keys"),
-    "paimon": ("paimon_verbs", "paimon"),
-    "policy": ("policy_verbs", "policy"),
-    "probe": ("probe_verb", "probe_command"),
-    "read": ("read_verb", "read_command"),
-    "reencrypt": ("rekey_verbs", "reencrypt_command"),
-    "rotate": ("rekey_verbs", "rotate_command"),
-    "sql": ("sql_verb", "sql_command"),
-    "trace": ("trace_verb", "trace_command"),
+    "add": ("add_verb", "add_command", "Add Bloom filters to Parquet files."),
+    "advise": ("advise_verb", "advise_command", "Say which columns gain by a Bloom filter."),
+    "audit": ("audit_verb", "audit_command", "Check every file, and the policy itself."),
+    "completion": ("verbs", "completion_command", "Print what makes a shell complete verbs."),
+    "decrypt": ("rekey_verbs", "decrypt_command", "Write files in clear, below another folder."),
+    "demo": ("demo_verb", "demo_command", "Write a table on Spark, add filters, look values up."),
+    "help": ("verbs", "help_command", "Show the help of VERB."),
+    "hudi": ("hudi_verbs", "hudi", "Show, add and ask Apache Hudi's filters."),
+    "inspect": (
+        "inspect_verb",
+        "inspect_command",
+        "Show footers, encryption, keys and filters of files.",
+    ),
+    "keys": ("keys_verbs", "keys", "Check, make and find master keys."),
+    "paimon": ("paimon_verbs", "paimon", "Show, build and ask Apache Paimon's indexes."),
+    "policy": ("policy_verbs", "policy", "Begin and check a policy."),
+    "probe": ("probe_verb", "probe_command", "Ask filters whether values may be there."),
+    "read": ("read_verb", "read_command", "Read the rows for which a condition is true."),
+    "reencrypt": ("rekey_verbs", "reencrypt_command", "Bring files under a policy."),
+    "rotate": ("rekey_verbs", "rotate_command", "Bring files under other master keys."),
+    "sql": ("sql_verb", "sql_command", "Run a SQL query over tables."),
+    "trace": ("trace_verb", "trace_command", "Search files of any kind for values of columns."),
 }
 
 
@@ -123,9 +128,15 @@ class Verbs(click.Group):
         """Return the verb, importing it now, or None for an unknown verb."""
         if cmd_name not in _VERBS:
             return None
-        module, name = _VERBS[cmd_name]
+        module, name, text = _VERBS[cmd_name]
         command: click.Command = getattr(import_module(f"secure_bloom.cli.{module}"), name)
+        command.short_help = text
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the line of each verb. No verb is imported for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, text) for verb, (_, _, text) in _VERBS.items()])
 
 
 @click.group(

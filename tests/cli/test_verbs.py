@@ -8,10 +8,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from secure_bloom.cli.verbs import Verbs, cli
 from secure_bloom.encryption.kms import Keyring
 from testing import tables
 from testing.command_line import COMMAND, run
@@ -312,6 +314,11 @@ def test_no_argument_shows_the_help() -> None:
     assert done.returncode == 0
     assert "add filters, data untouched" in done.stdout
     assert "...\n" not in done.stdout.partition("Commands:")[2]
+
+
+def test_the_help_of_all_verbs_imports_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Verbs, "get_command", lambda *_: pytest.fail("a verb was imported"))
+    assert "\n  audit       Check every file" in cli.get_help(click.Context(cli))
 
 
 @pytest.mark.parametrize("words", [("add",), ("keys", "used"), ("hudi", "lookup")])
