@@ -31,6 +31,8 @@ MAX_BLOCK_COUNT: Final = (1 << 31) - 1
 _COUNTED_AT_ONCE: Final = 1 << 22
 _FOLDED_AT_ONCE: Final = frozenset(1 << exponent for exponent in range(23))
 _AS_DOUBLE, _AS_INTEGER = struct.Struct("<d"), struct.Struct("<q")
+#: The bits of so few blocks are counted without numpy, whose import takes a third of a short run.
+_COUNTED_AS_INTEGER: Final = 512
 #: Blocks counted at a time, so that counting needs little memory next to a large filter.
 _COUNTED_BLOCKS: Final = 1 << 14
 
@@ -217,6 +219,8 @@ class SplitBlockBloomFilter:
 
     def fill(self) -> float:
         """Return the share of all bits that are set."""
+        if self.block_count <= _COUNTED_AS_INTEGER:
+            return int.from_bytes(self._bitset).bit_count() / (8 * self.byte_count)
         import numpy as np
 
         return int(np.bitwise_count(self._blocks()).sum(dtype=np.uint64)) / (8 * self.byte_count)

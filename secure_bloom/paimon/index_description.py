@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, SecureBloomError, failure_of, located
 from secure_bloom.lakes.paimon.names import table_folder
-from secure_bloom.lakes.paimon.table import PaimonFile, paimon_table
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
 from secure_bloom.paimon.index_files import (
@@ -25,6 +24,9 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.storage.storage_options import with_storage_options
+
+if TYPE_CHECKING:
+    from secure_bloom.lakes.paimon.table import PaimonFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,9 @@ def show(
     Raises:
         PolicyError: A path leads to no file.
     """
+    # Imported here: only a table needs it, and every inspection needs this module.
+    from secure_bloom.lakes.paimon.table import paimon_table
+
     given = as_paths(paths)
     table = table_alone(given)
     found = find_indexed(given) if table is None else ()

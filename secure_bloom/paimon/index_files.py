@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from secure_bloom.errors import FormatError, PolicyError, located
 from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.lakes.managed_tables import find_unmanaged
 from secure_bloom.lakes.paimon.names import is_table
-from secure_bloom.lakes.paimon.table import PaimonFile
 from secure_bloom.paimon.container import MAGIC, FileIndex
 from secure_bloom.storage import (
     DATA_SUFFIXES,
@@ -21,6 +20,9 @@ from secure_bloom.storage import (
     sibling,
 )
 from secure_bloom.storage.paths import Paths, as_paths
+
+if TYPE_CHECKING:
+    from secure_bloom.lakes.paimon.table import PaimonFile
 
 SUFFIX: Final = ".index"
 #: What a table's name does not end in.

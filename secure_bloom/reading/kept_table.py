@@ -10,7 +10,6 @@ Every read of this package is a question to one of these.  A table is the state 
 
 from __future__ import annotations
 
-import html
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -461,6 +460,8 @@ class Table:
         return f"<Table {self._title()}: {self._summary()}>"
 
     def _repr_html_(self) -> str:
+        import html
+
         rows = "".join(
             f"<tr><td>{html.escape(legible(field.name))}</td>"
             f"<td>{html.escape(legible(str(field.type)))}{_mark(field)}</td></tr>"
@@ -594,6 +595,8 @@ class Table:
 
 
 def _mark(field: pa.Field) -> str:
+    import html
+
     from secure_bloom.predicates.bound_request import HIDDEN
 
     names = (field.metadata or {}).get(HIDDEN, b"").decode()

@@ -214,6 +214,13 @@ def test_a_probe_asks_any_filter_what_its_hash_does(
         )
 
 
+@pytest.mark.parametrize("block_count", [1, 512, 513])
+def test_fill_is_the_share_of_set_bits(block_count: int) -> None:
+    bloom = filled(block_count, random_hashes(3 * block_count))
+    bits = np.unpackbits(np.frombuffer(bloom.to_bytes(), np.uint8))
+    assert bloom.fill() == bits.mean()
+
+
 @pytest.mark.parametrize("length", [0, 1, 31, 33, 1023])
 def test_a_bitset_that_is_not_whole_blocks_is_refused(length: int) -> None:
     with pytest.raises(FormatError, match=f"has {length} bytes, wanted a positive multiple of 32"):
@@ -334,7 +341,7 @@ from secure_bloom.bloom.sizing import block_count_for
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 bloom = SplitBlockBloomFilter(block_count_for(100, 0.01, 1024))
 bloom.insert(b"bloom")
-assert bloom.check(b"bloom") and not bloom.check(b"filter")
+assert bloom.check(b"bloom") and not bloom.check(b"filter") and bloom.fill() > 0
 print({"numpy", "pyarrow"} & set(sys.modules))
 """
     assert run(program) == "set()"
