@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
 from secure_bloom.auditing.checks.writer_schemas import texts_inside
@@ -32,7 +32,12 @@ from secure_bloom.parquet.key_material_files import (
     reference_of,
 )
 from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent
-from secure_bloom.parquet.structures.format_fields import TYPES, FieldContent, contents
+from secure_bloom.parquet.structures.format_fields import (
+    TYPES,
+    FieldContent,
+    contents,
+    known_fields,
+)
 from secure_bloom.parquet.structures.wire_fields import (
     Field,
     WireType,
@@ -65,18 +70,16 @@ def check_part_in_clear(subject: FileSubject) -> Findings:
     """Check the part of the footer that anyone can read, and the key material beside the file."""
     if not subject.request.has_secrets:
         return
-    found = contents(_part_in_clear(subject), subject.tail.clear)
-    yield from _unknown(subject, found, "the part of the footer that anyone can read")
-    yield from _check_material(subject, found)
+    where = "the part of the footer that anyone can read"
+    yield from _check_structure(subject, _part_in_clear(subject), subject.tail.clear, where)
 
 
 def check_sealed_part(subject: FooterSubject) -> Findings:
     """Check an encrypted footer, because readers with its key may lack the keys of columns."""
     if subject.of.is_readable or not subject.of.request.has_secrets:
         return
-    found = contents("FileMetaData", subject.footer.plain)
-    yield from _unknown(subject.of, found, "the encrypted footer")
-    yield from _check_material(subject.of, found)
+    plain = subject.footer.plain
+    yield from _check_structure(subject.of, "FileMetaData", plain, "the encrypted footer")
 
 
 def check_headers(subject: ChunkSubject) -> Findings:
@@ -108,8 +111,27 @@ def _unknown(subject: FileSubject, found: Iterable[FieldContent], where: str) ->
         yield subject.finding(UNCHECKED_FIELDS, what)
 
 
-def _is_key_metadata(content: FieldContent) -> bool:
-    return (content.structure, content.field) in _KEY_METADATA and content.is_known
+def _check_structure(subject: FileSubject, structure: str, buffer: bytes, where: str) -> Findings:
+    record = known_fields(structure, buffer)
+    if record is not None:
+        yield from _check_material(subject, _key_metadata(structure, record))
+        return
+    found = contents(structure, buffer)
+    yield from _unknown(subject, found, where)
+    keys = (it for it in found if (it.structure, it.field) in _KEY_METADATA and it.is_known)
+    yield from _check_material(subject, (it.value for it in keys))
+
+
+def _key_metadata(structure: str, record: Any) -> Iterator[bytes | None]:
+    """Yield the fields of :data:`_KEY_METADATA`."""
+    if structure == "FileCryptoMetaData":
+        yield record.field_2
+        return
+    yield record.field_9
+    for group in record.field_4 or ():
+        for column in group.field_1 or ():
+            if column.field_8 is not None and column.field_8.field_2 is not None:
+                yield column.field_8.field_2.field_2
 
 
 def _reference(key_metadata: bytes) -> str | None:
@@ -118,8 +140,8 @@ def _reference(key_metadata: bytes) -> str | None:
     return None
 
 
-def _check_material(subject: FileSubject, found: Iterable[FieldContent]) -> Findings:
-    texts = list(dict.fromkeys(it.value for it in found if _is_key_metadata(it)))
+def _check_material(subject: FileSubject, key_metadata: Iterable[bytes | None]) -> Findings:
+    texts = [it for it in dict.fromkeys(key_metadata) if it is not None]
     yield from _check_material_texts(subject, texts, "the key material in the footer")
     referenced = set(filter(None, map(_reference, texts)))
     if referenced:

@@ -6,10 +6,15 @@ format. Any other field is from a later format, or was added for another purpose
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from thrift.protocol.TBase import TBase
+from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.structures.records import rewritten
 from secure_bloom.parquet.structures.wire_fields import (
     MAX_DEPTH,
     SKIP,
@@ -46,6 +51,19 @@ def contents(structure: str, buffer: Buffer, start: int = 0) -> list[FieldConten
     except (IndexError, KeyError) as exc:
         raise FormatError(f"a {structure} is damaged") from exc
     return found
+
+
+def known_fields(structure: str, buffer: Buffer) -> Any | None:
+    """Return the structure as a record if :func:`contents` would find no unknown field in it.
+
+    The record has the attributes ``field_1``, ``field_2`` and so on, None for an absent field.  It
+    is made at a fifth of the cost of the contents.  None is no proof of an unknown field: the bytes
+    may be encoded in another way than Thrift's library encodes them.
+    """
+    record = _whole(structure)()
+    written = rewritten(record, buffer)
+    # The library writes only the fields that it knows, each once and in order.
+    return record if written is not None and buffer[: len(written)] == written else None
 
 
 def _read(structure: str, buffer: Buffer, position: int, found: list[FieldContent]) -> int:
@@ -288,4 +306,37 @@ TYPES: Final[dict[str, dict[int, str]]] = {
 _FIELDS: Final = {
     structure: {field: _kind(name) for field, name in types.items()}
     for structure, types in TYPES.items()
+}
+
+
+@functools.cache
+def _whole(structure: str) -> Any:
+    """Return a class of Thrift's library that has all fields of a structure of the format."""
+    types = TYPES.get(structure, {})
+    names = {field: f"field_{field}" for field in types}
+    spec = tuple(
+        (field, *_library_type(types[field], names[field]), None) if field in types else None
+        for field in range(max(types, default=-1) + 1)
+    )
+    return type(structure, (TBase,), {**dict.fromkeys(names.values()), "thrift_spec": spec})
+
+
+def _library_type(kind: str, name: str) -> tuple[int, str, Any]:
+    if kind.startswith("list<"):
+        element, _, details = _library_type(kind[len("list<") : -1], "")
+        return TType.LIST, name, (element, details, False)
+    if kind in _LIBRARY_TYPES:
+        return _LIBRARY_TYPES[kind], name, "BINARY" if kind == "binary" else None
+    whole = _whole(kind)
+    return TType.STRUCT, name, [whole, whole.thrift_spec]
+
+
+_LIBRARY_TYPES: Final = {
+    "bool": TType.BOOL,
+    "i8": TType.BYTE,
+    "i16": TType.I16,
+    "i32": TType.I32,
+    "i64": TType.I64,
+    "double": TType.DOUBLE,
+    "binary": TType.STRING,
 }

@@ -270,6 +270,24 @@ class _Readers(threading.local):
 _readers = _Readers()
 
 
+def rewritten(record: Any, buffer: Buffer) -> bytes | None:
+    """Read a structure into ``record``, and return it as Thrift's library writes it.
+
+    The class of ``record`` has a ``thrift_spec``, and other fields are left out.  Return None for
+    damaged bytes, and if the library has no C code.
+    """
+    if not HAS_C_CODE:
+        return None
+    target = TMemoryBuffer()
+    try:
+        _readers.read_whole(record, buffer)
+        TBase.write(record, TCompactProtocolAccelerated(target))
+    except (FormatError, *_C_ERRORS):
+        return None
+    written: bytes = target.getvalue()
+    return written
+
+
 def _read_slowly(
     record: Any,
     view: type[Structure],

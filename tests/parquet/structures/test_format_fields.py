@@ -6,7 +6,8 @@ import pytest
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.structures.format_fields import TYPES, contents
+from secure_bloom.parquet.structures.format_fields import TYPES, contents, known_fields
+from secure_bloom.parquet.structures.records import HAS_C_CODE
 from testing.thrift import trees
 from tests import idl
 
@@ -53,6 +54,31 @@ def test_a_field_of_another_type_and_one_that_occurs_again_are_unknown() -> None
     first, again = contents("FileCryptoMetaData", twice)
     assert (first.value, first.is_known) == (b"a", True)
     assert (again.value, again.is_known) == (b"\x08\x04\x01b", False)
+
+
+@pytest.mark.skipif(not HAS_C_CODE, reason="without C code there is no record")
+def test_a_record_is_made_of_known_fields_alone() -> None:
+    algorithm = trees.Struct({1: (STRUCT, trees.Struct({2: (BINARY, b"unique")}))})
+    known = trees.encode(trees.Struct({1: (STRUCT, algorithm), 2: (BINARY, b"key")}))
+    record = known_fields("FileCryptoMetaData", known + b"more")
+    assert record is not None
+    assert (record.field_1.field_1.field_2, record.field_2) == (b"unique", b"key")
+    assert (record.field_1.field_1.field_1, record.field_1.field_2) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        trees.encode(trees.Struct({2: (BINARY, b"key"), 3: (BINARY, b"a text")})),
+        trees.encode(trees.Struct({1: (STRUCT, trees.Struct({3: (STRUCT, trees.Struct({}))}))})),
+        trees.encode(trees.Struct({2: (I64, 5)})),
+        b"\x28\x01a" + b"\x08\x04\x01b" + b"\x00",
+        b"\x28\x05ab\x00",
+    ],
+    ids=["added", "added-inside", "of-another-type", "again", "damaged"],
+)
+def test_unknown_fields_and_damaged_bytes_are_no_record(encoded: bytes) -> None:
+    assert known_fields("FileCryptoMetaData", encoded) is None
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x28", b"\x28\x05ab\x00", b"\x2e\x00"])
