@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-import secure_bloom
+import secure_bloom.cli
 
 COMMAND = [sys.executable, "-m", "secure_bloom"]
 #: Python reads these when it starts: a process that is given one cannot be forked.
@@ -35,8 +36,9 @@ _IMPORTS = [
     "secure_bloom.reading.table_read",
     "tomllib",
 ]
-#: What extras bring.  The catalogs of pyiceberg stay out: they read the environment as they load.
-_OPTIONAL = ["duckdb", "pyiceberg.io.pyarrow", "sqlalchemy.orm", "sqlglot"]
+#: What extras bring, polars as DuckDB's bridge to tables.  The catalogs of pyiceberg stay out: they
+#: read the environment as they load.
+_OPTIONAL = ["duckdb", "polars.io.plugins", "pyiceberg.io.pyarrow", "sqlalchemy.orm", "sqlglot"]
 _SECONDS = 120
 
 Done = subprocess.CompletedProcess[str]
@@ -105,6 +107,8 @@ def _serve() -> None:
             import_module(module)
     for name in secure_bloom.__all__:
         getattr(secure_bloom, name)
+    for verb in pkgutil.iter_modules(secure_bloom.cli.__path__, "secure_bloom.cli."):
+        import_module(verb.name)
     gc.freeze()
     for line in sys.stdin:
         child = os.fork()

@@ -527,12 +527,20 @@ class _Links:
         self._wanted = WantedHashes(notations) if len(notations) else None
         self._pairs: list[tuple[Entries, Entries]] = []
 
-    def take(self, given: Texts, hashes: Entries) -> None:
-        """Add texts in another notation. ``hashes`` are the hashes of these texts."""
-        if self._wanted is not None and given.of is not None:
-            at = self._wanted.places(hashes)
-            values = fold_values(*binary_parts(given.of))[2] if len(at) else hashes
-            self._pairs.append((hashes[at], values[at]))
+    def wanted(self, given: Texts, hashes: Entries) -> tuple[Entries, Entries]:
+        """Return the hashes of wanted texts in another notation, and of the values they mean.
+
+        ``hashes`` are the hashes of all these texts.
+        """
+        if self._wanted is None or given.of is None:
+            return _NO_HASHES, _NO_HASHES
+        at = self._wanted.places(hashes)
+        values = fold_values(*binary_parts(given.of))[2] if len(at) else hashes
+        return hashes[at], values[at]
+
+    def take(self, pair: tuple[Entries, Entries]) -> None:
+        """Add what :meth:`wanted` returned. Of two values of a word, the last one counts."""
+        self._pairs.append(pair)
 
     def values_of(self, hashes: Entries, present: Entries) -> Entries:
         """Return the hash of the value that each word means.
@@ -592,16 +600,17 @@ def _compared(
     equal: set[bytes] = set()
     sizes = {len(digest) for digest in wanted_digests}
 
-    def words_of(given: Texts) -> tuple[Texts, list[bytes]]:
+    def words_of(given: Texts) -> tuple[Texts, list[bytes], tuple[Entries, Entries]]:
         offsets, data = binary_parts(given.texts)
         folded, ends, found, _ = fold_values(offsets, data)
-        links.take(given, found)
         at = hashes.places(found)
         spans = zip(np.where(at > 0, ends[at - 1], 0).tolist(), ends[at].tolist(), strict=True)
-        return given, [folded[start:end].tobytes() for start, end in spans]
+        own = [folded[start:end].tobytes() for start, end in spans]
+        return given, own, links.wanted(given, found)
 
-    for given, found in in_order(words_of, texts, FOLDERS):
+    for given, found, pair in in_order(words_of, texts, FOLDERS):
         words.update(found)
+        links.take(pair)
         # Dates have forty notations, and who takes a digest of one takes that of the value.
         if sizes and (given.is_value or not len(given.moments)):
             values = (it for it in given.texts.to_pylist() if len(it) >= _SHORTEST_DIGESTED)
