@@ -86,4 +86,6 @@ def _known(entry: Any) -> KnownFinding:
         raise PolicyError("the baseline is not a report of an audit: a finding has other fields")
     name, path, row_group, column, table, message = found
     is_placed = (path is not None or column is not None) and name not in _BY_KEY
-    return name, _place(path), row_group, column, table, None if is_placed else message
+    # A message begins with the path, as it was spelled.
+    what = None if is_placed or message is None else str(message).removeprefix(f"{path}: ")
+    return name, _place(path), row_group, column, table, what

@@ -22,6 +22,7 @@ import click
 
 from secure_bloom.cli.terminal_tables import is_too_wide, print_data
 from secure_bloom.cli.verbosity import print_line
+from secure_bloom.encryption.policy_files import policy_files
 from secure_bloom.errors import PolicyError, SecureBloomError, refused_by_system
 from secure_bloom.reading.rows.python_texts import text_of
 from secure_bloom.reports.text import counted, human_bytes, legible
@@ -103,7 +104,10 @@ def _refuse_files_of_options(output: Path) -> None:
         value = context.params.get(option.name or "")
         for each in map(str, value if isinstance(value, tuple) else (value,)):
             # An option for several tables has NAME=FILE.
-            for named in map(Path, (each, each.partition("=")[2])):
+            named_files = [Path(each), Path(each.partition("=")[2])]
+            if option.name == "policy_path" and value is not None:
+                named_files = list(policy_files(Path(each)))
+            for named in named_files:
                 if named.is_file() and output.samefile(named):
                     raise PolicyError(
                         "the output would overwrite the input",

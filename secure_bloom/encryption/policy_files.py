@@ -61,6 +61,11 @@ def read_policy(path: Path) -> PolicySource:
     )
 
 
+def policy_files(path: Path) -> tuple[Path, ...]:
+    """Return the policy file and all files that it includes. Raises as :func:`read_policy`."""
+    return (path, *read_policy(path).included)
+
+
 @dataclass(slots=True)
 class _PolicyReader:
     """The tables of all ``files`` that were read so far, in the order of reading."""

@@ -19,6 +19,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
+from secure_bloom.encryption.policy_files import policy_files
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes import formats
 from secure_bloom.lakes.managed_tables import tables_above
@@ -35,11 +36,14 @@ _KEYS: Final = (b'"master_keys"', b'"data_keys"', b'"explicit"')
 _HEAD = 65_536
 
 
-def require_report_file(target: Path | None, *needed: Path | None) -> None:
-    """Raise PolicyError, before anything is read, if a report cannot be written to ``target``.
+def require_report_file(
+    target: Path | None, policy: Path | None = None, *needed: Path | None
+) -> None:
+    """Raise PolicyError, before a table is read, if a report cannot be written to ``target``.
 
-    A report never replaces a file in ``needed`` (the policy, the keyring), another keyring or a
-    data file.  It has no name of a data file, and is no part of a table's log.
+    A report never replaces the ``policy`` or a file that it includes, a file in ``needed`` (the
+    keyring), another keyring or a data file.  It has no name of a data file, and is no part of a
+    table's log.  Raises PolicyError too for a policy that cannot be read.
     """
     if target is None:
         return
@@ -59,7 +63,7 @@ def require_report_file(target: Path | None, *needed: Path | None) -> None:
         if target.exists() and not target.is_file():
             return
         place = target.resolve()
-        is_kept = target.exists() and _is_kept(place, needed)
+        is_kept = target.exists() and _is_kept(place, policy, needed)
         is_in_log = any(
             below(str(place), f"{folder}/{each.log_folder}")
             for folder, each in tables_above(str(place)).items()
@@ -80,10 +84,11 @@ def require_report_file(target: Path | None, *needed: Path | None) -> None:
         )
 
 
-def _is_kept(place: Path, needed: Iterable[Path | None]) -> bool:
+def _is_kept(place: Path, policy: Path | None, needed: Iterable[Path | None]) -> bool:
     with place.open("rb") as file:
         head = file.read(_HEAD)
-    is_needed = any(it is not None and it.exists() and it.samefile(place) for it in needed)
+    every = (*(() if policy is None else policy_files(policy)), *needed)
+    is_needed = any(it is not None and it.exists() and it.samefile(place) for it in every)
     return is_needed or head.startswith(_DATA) or any(word in head for word in _KEYS)
 
 

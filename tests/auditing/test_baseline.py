@@ -11,6 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.baseline import known_finding, known_findings
 from secure_bloom.auditing.findings import Severity
+from secure_bloom.auditing.rules import RULES
 from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY
 from testing.command_line import run
 
@@ -63,6 +64,17 @@ def test_another_spelling_of_a_path_is_the_same_path(
     (lake.parent / "other").mkdir()
     (lake / "orders").rename(lake.parent / "other" / "orders")
     assert len(sb.audit("other", policy=policy, baseline=last).findings) > 1
+
+
+def test_each_finding_is_known_by_another_spelling_of_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spellings = ("lake/0", "./lake/0", f"{tmp_path}/lake/0", f"../{tmp_path.name}/lake/0")
+    for rule in RULES.values():
+        found = {known_finding(rule.finding("what", path=it, column="c")) for it in spellings}
+        assert len(found) == 1, rule.id
+        assert known_finding(rule.finding("what", path="lake/1", column="c")) not in found
 
 
 def test_a_column_missing_in_one_table_is_new_in_another_table(tmp_path: Path) -> None:

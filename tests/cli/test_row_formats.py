@@ -278,6 +278,15 @@ def test_an_impossible_output_is_refused_before_any_write(
     assert (lake / "0.parquet").read_bytes() == before
 
 
+def test_rows_replace_no_file_that_the_policy_includes(lake: Path) -> None:
+    policy, part = lake.parent / "policy.toml", lake.parent / "pii.toml"
+    policy.write_text('include = ["pii.toml"]\n')
+    part.write_text("[columns.id]\n")
+    error = read(lake, "--policy", policy, "--format", "csv", "--output", part, code=2)
+    assert "pii.toml: the output would overwrite the input" in error
+    assert part.read_text() == "[columns.id]\n"
+
+
 def test_a_folder_that_takes_no_file_is_named(lake: Path) -> None:
     error = read(lake, "--output", "/proc/found.csv", code=2)
     assert "/proc/found.csv: the output cannot be written: " in error

@@ -37,3 +37,12 @@ def test_no_report_has_the_name_of_a_data_file(tmp_path: Path) -> None:
 def test_a_report_may_go_into_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     require_report_file(tmp_path / "pipe")
+
+
+def test_no_report_replaces_a_file_that_the_policy_includes(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text('include = ["*.part.toml"]\n')
+    (tmp_path / "pii.part.toml").write_text("[columns.email]\n")
+    with pytest.raises(PolicyError, match="would replace a file that is not a report"):
+        require_report_file(tmp_path / "pii.part.toml", tmp_path / "policy.toml")
+    (tmp_path / "other.toml").write_text("[columns.email]\n")
+    require_report_file(tmp_path / "other.toml", tmp_path / "policy.toml")
