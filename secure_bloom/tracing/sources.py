@@ -76,10 +76,16 @@ def parts_of(file: BinaryIO, opened: Opened, place: str = "", depth: int = 0) ->
         return
     if not openers and depth < DEEPEST:
         openers = [partial(_inside, depth=depth + 1)]
+    is_read, missed = False, len(opened.unread)
     for opener in openers:
         try:
             file.seek(0)
-            yield from _searched(opener(file, opened, place), file, opened, depth + 1)
+            contents = opener(file, opened, place)
+            if is_read and opener is zip_content:
+                # A member that ends the archive: all that surrounds it was read as other members.
+                contents = (it for it in contents if not isinstance(it, Span))
+            yield from _searched(contents, file, opened, depth + 1)
+            is_read = opener in _OF_MEMBERS and len(opened.unread) == missed
         except UnreadError as error:
             opened.missed(place, error)
         # Any error of a library: its text may hold values.
@@ -105,6 +111,8 @@ def _searched(
                 yield from islice(parts_of(window, opened, at, depth), 1, None)
 
 
+#: These open all members of an archive, and what follows the archive.
+_OF_MEMBERS: Final = (tar_content, seven_zip_content)
 _Opener = Callable[[BinaryIO, Opened, str], Iterator[Content]]
 
 

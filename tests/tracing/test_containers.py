@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import tarfile
 import zipfile
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from secure_bloom.tracing.containers import zip_content
 from secure_bloom.tracing.content import Opened, Part, Span, Stream
 from secure_bloom.tracing.inner_files import InnerFiles
+from secure_bloom.tracing.sources import parts_of
 
 
 def archive(*names: str) -> bytes:
@@ -46,3 +48,26 @@ def test_a_packed_file_inside_another_is_found_and_a_chance_match_is_not(
     inner = InnerFiles(file, Opened.of(100).budget, "x")
     streams = inner.found("gzip", len(b"log line\n"))
     assert [b"".join(it.pieces) for it in streams if isinstance(it, Stream)] == found
+
+
+def test_a_sound_tar_that_ends_with_a_zip_archive_is_read_whole() -> None:
+    file, stored = io.BytesIO(), archive("a.txt")
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for name in ("a.zip", "b.zip"):
+            info = tarfile.TarInfo(name)
+            info.size = len(stored)
+            tar.addfile(info, io.BytesIO(stored))
+    whole = file.getvalue()
+    opened = Opened.of(len(whole))
+    parts = [(it.place, b"".join(it.pieces or ())) for it in parts_of(io.BytesIO(whole), opened)]
+    assert not opened.unread
+    assert [place for place, text in parts if text == b"in a.txt"] == [
+        "member 1, member 1",
+        "member 2, member 1",
+        "member 1",
+    ]
+    # An archive after the tar's end is opened.
+    opened = Opened.of(len(whole))
+    both = io.BytesIO(whole[:-512] + archive("c.txt"))
+    assert b"in c.txt" in [b"".join(it.pieces or ()) for it in parts_of(both, opened)]
+    assert not opened.unread
