@@ -38,6 +38,9 @@ _ALIKE, _SHORTEST, _LONGEST = 0.8, 5, 100
 #: From this length on a name may have two letters swapped, or an "s" more at its end.
 _SHORTEST_TYPO = 4
 
+#: The most columns of which the answer is kept. Names are as long as a file makes them.
+_MOST_KEPT = 512
+
 #: The parts of the name of a column, or of a structure.
 Path = tuple[str, ...]
 
@@ -78,6 +81,8 @@ class Likeness:
             self._plain.setdefault(plain, name)
             for typo in _typos(plain):
                 self._typos.setdefault(typo, name)
+        # The files of a table have the same columns.
+        self._inside = functools.lru_cache(maxsize=_MOST_KEPT)(self._within)
 
     def __reduce__(self) -> tuple[type[Likeness], tuple[frozenset[str], tuple[str, ...]]]:
         # Made anew from the names: the tables are many times larger, and follow from them.
@@ -116,7 +121,7 @@ class Likeness:
         candidates = [path for path in paths if ".".join(path) not in self._rules]
         if not candidates or not self._secrets:
             return {}
-        found = {path: name for path in candidates if (name := self._within(path)) is not None}
+        found = {path: name for path in candidates if (name := self._inside(path)) is not None}
         similar = self._similar([path for path in candidates if path not in found], present)
         return found | similar
 

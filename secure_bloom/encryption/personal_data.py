@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Collection
 from itertools import pairwise
@@ -24,6 +25,8 @@ class _PersonalData(NamedTuple):
     is_one: Callable[[str], bool] = lambda _: True
 
 
+# The files of a table have the same names.
+@functools.lru_cache(maxsize=512)
 def kind_of_name(name: str) -> str | None:
     """Return the kind of data that a column of this name should hold, or None."""
     words = [word.lower() for word in _WORDS.findall(name)]
