@@ -24,24 +24,29 @@ _UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX: Final = re.compile("hex:((?:[0-9a-fA-F]{2})*)")
 
 
-def table_names(node: object, defined: Set[str] = frozenset()) -> Iterator[str]:
-    """Yield the names of tables in a part of a syntax tree, without the ``defined`` ones."""
-    if isinstance(node, list):
-        for part in node:
-            yield from table_names(part, defined)
-    if not isinstance(node, dict):
-        return
-    if node.get("type") == "BASE_TABLE":
-        name = ".".join(filter(None, map(node.get, ("catalog_name", "schema_name", "table_name"))))
-        if name.lower() not in defined:
-            yield name
-    # A query of WITH sees the names before it, and its own one only if it is recursive.
-    if node.get("type") == "RECURSIVE_CTE_NODE":
-        defined = {*defined, node["cte_name"].lower()}
-    for entry in node.get("cte_map", {}).get("map", ()):
-        yield from table_names(entry["value"], defined)
-        defined = {*defined, entry["key"].lower()}
-    yield from table_names([part for name, part in node.items() if name != "cte_map"], defined)
+def table_names(node: object) -> Iterator[str]:
+    """Yield the names of tables in a part of a syntax tree, without those that WITH defines."""
+    # Without recursion, here and in `_parts`: 1 + 1 + ... is as deep as it has signs.
+    waiting: list[tuple[object, Set[str]]] = [(node, frozenset())]
+    while waiting:
+        node, defined = waiting.pop()
+        parts: list[tuple[object, Set[str]]] = []
+        if isinstance(node, list):
+            parts = [(part, defined) for part in node]
+        elif isinstance(node, dict):
+            if node.get("type") == "BASE_TABLE":
+                path = map(node.get, ("catalog_name", "schema_name", "table_name"))
+                name = ".".join(filter(None, path))
+                if name.lower() not in defined:
+                    yield name
+            # A query of WITH sees the names before it, and its own one only if it is recursive.
+            if node.get("type") == "RECURSIVE_CTE_NODE":
+                defined = {*defined, node["cte_name"].lower()}
+            for entry in node.get("cte_map", {}).get("map", ()):
+                parts.append((entry["value"], defined))
+                defined = {*defined, entry["key"].lower()}
+            parts += [(part, defined) for name, part in node.items() if name != "cte_map"]
+        waiting += reversed(parts)
 
 
 def check_parameters(tree: dict[str, Any], values: Mapping[str, object]) -> None:
@@ -266,8 +271,11 @@ def expressions(node: object) -> Iterator[dict[str, Any]]:
 
 def _parts(node: object) -> Iterator[dict[str, Any]]:
     """Yield all parts of a syntax tree."""
-    if isinstance(node, dict):
-        yield node
-        node = list(node.values())
-    for part in node if isinstance(node, list) else ():
-        yield from _parts(part)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            node = list(node.values())
+        if isinstance(node, list):
+            waiting += reversed(node)

@@ -29,7 +29,7 @@ from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import PolicyError, SecureBloomError, imported_for
 from secure_bloom.reading.lent_types import INTERVAL_PARTS, Lent
 from secure_bloom.reading.polars_scan import scan
-from secure_bloom.reading.query_errors import refusal, unparsed, with_hints_for_sql
+from secure_bloom.reading.query_errors import OWN_ROWS, refusal, unparsed, with_hints_for_sql
 from secure_bloom.reading.query_tree import (
     check_parameters,
     expressions,
@@ -40,6 +40,7 @@ from secure_bloom.reading.query_tree import (
     table_names,
     wanted_uuids,
 )
+from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError, refuse_beyond
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,6 +59,14 @@ _SETTINGS: Final = (
 )
 #: Rows of one batch of the answer.
 _BATCH_ROWS: Final = 65_536
+#: About what DuckDB takes to parse and plan a word or a sign.  And what a character takes: the
+#: words are counted once a text of signs alone cannot have too many of them.
+_TOKEN, _CHARACTER = 4_096, 128
+#: Brackets inside of one another.  What DuckDB takes for those that do not end grows with the
+#: square of their number: 6 GiB for 100,000.
+_MOST_BRACKETS: Final = 250
+_BRACKETS: Final = {**dict.fromkeys(b"([{", 1), **dict.fromkeys(b")]}", -1)}
+_SHALLOWER: Final = "WITH NAME AS (SELECT ...) names a part of a query"
 
 
 class OpenQuery:
@@ -203,9 +212,13 @@ class OpenQuery:
 
     def _parsed(self) -> dict[str, Any]:
         """Return DuckDB's syntax tree. Raises PolicyError unless the text is one query."""
+        _refuse_too_large(self._text)
         found = self._connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [self._text])
         ((text,),) = found.fetchall()
-        parsed: dict[str, Any] = json.loads(text)
+        try:
+            parsed: dict[str, Any] = json.loads(text)
+        except RecursionError:
+            raise PolicyError("the query nests too deep", hint=_SHALLOWER) from None
         if parsed["error"]:
             raise unparsed(self._text, parsed)
         if (count := len(parsed["statements"])) != 1:
@@ -233,6 +246,30 @@ class OpenQuery:
                 if f'"{name.rpartition(".")[2]}"' in error.message:
                     error.hint = f"the key of {name} is missing, so it is left out: give its key"
             raise error from None
+
+
+def _refuse_too_large(text: str) -> None:
+    """Raise an error for a query that takes too much memory only to be parsed.
+
+    Raises MemoryBudgetError for a large query, and PolicyError for one that nests too deep.
+    """
+    import duckdb
+
+    try:
+        refuse_beyond(_CHARACTER * len(text), "the query")
+        tokens = duckdb.tokenize(text)
+        refuse_beyond(_TOKEN * len(tokens), "the query")
+    except MemoryBudgetError as error:
+        error.hint = f"{OWN_ROWS}; {VARIABLE}=4GiB allows more"
+        raise
+    content, depth = text.encode(errors="replace"), 0
+    for place, kind in tokens:
+        if kind == duckdb.token_type.operator:
+            depth += _BRACKETS.get(content[place], 0)
+            if depth > _MOST_BRACKETS:
+                raise PolicyError(
+                    f"the query nests deeper than {_MOST_BRACKETS} brackets", hint=_SHALLOWER
+                )
 
 
 def _is_cast(kind: pa.DataType) -> bool:

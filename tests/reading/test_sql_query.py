@@ -552,3 +552,31 @@ def test_a_condition_on_a_uuid_leaves_the_rest_of_a_query_its_rows(uuids: Path, 
 
 def test_a_row_group_without_a_match_has_uuids_inside_other_types(uuids: Path) -> None:
     assert sb.read_table(uuids, "i > 3 and i < 4").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("select " + "(" * 2_000, "nests deeper than 250 brackets"),
+        ("select " + "[" * 2_000, "nests deeper than 250 brackets"),
+        ("select '((' from a where x = '\u00e9' and ((" + "(" * 2_000, "nests deeper than 250"),
+        ("select " + "1 + " * 600 + "1", "nests too deep"),
+        ("select 1 where 1 in (" + "1, " * 150_000 + "1)", "the query takes"),
+        ("select '" + "a" * 9_000_000 + "'", "the query takes"),
+    ],
+)
+def test_a_query_that_takes_gigabytes_to_parse_is_refused(query: str, reason: str) -> None:
+    with pytest.raises(sb.SecureBloomError, match=reason) as caught:
+        OpenQuery(query)
+    assert caught.value.hint
+    assert len(str(caught.value)) < 500
+
+
+def test_a_long_list_and_a_long_sum_are_answered() -> None:
+    listed = ", ".join(f"'user{number}@example.com'" for number in range(20_000))
+    with OpenQuery(f"select 1 where 'a' in ({listed})") as query:
+        assert query.table_names == []
+    with OpenQuery("select " + "n + " * 200 + "1 from people") as query:
+        assert query.table_names == ["people"]
+    with OpenQuery("select '" + "(" * 300 + "' from people") as query:
+        assert query.table_names == ["people"]
