@@ -27,6 +27,7 @@ from secure_bloom.cli.terminal_tables import (
 from secure_bloom.cli.verbosity import print_line, print_note, print_notes, wants_summary
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
+from secure_bloom.running.bounded_documents import read_bounded
 
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
@@ -221,7 +222,7 @@ def _keys_in(source: BinaryIO | None) -> list[str]:
     if source is None:
         return []
     try:
-        text = source.read().decode("utf-8-sig")
+        text = read_bounded(source, "the file of keys").decode("utf-8-sig")
     except UnicodeDecodeError:
         # The cause is left out: its text quotes the bytes.
         raise PolicyError(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
 from secure_bloom.calling.close_names import near_file
 from secure_bloom.errors import PolicyError, refused_by_system
-from secure_bloom.running.bounded_documents import parsed_json
+from secure_bloom.running.bounded_documents import parsed_json, read_bounded
 
 #: What the content of a file has, and hardly a path.
 _DATA: Final = re.compile(r"[{}'\"<>@\n]|\s=|=\s")
@@ -47,8 +48,8 @@ def read_parameters(source: str) -> dict[str, object]:
 def read_text(source: str) -> str:
     """Return the text of a file, or of stdin for ``-``."""
     try:
-        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        return raw.decode("utf-8-sig")
+        with nullcontext(sys.stdin.buffer) if source == "-" else Path(source).open("rb") as file:
+            return read_bounded(file, "the text").decode("utf-8-sig")
     except OSError as exc:
         if _DATA.search(source):
             # The cause is left out: its text quotes what may be a value.

@@ -86,7 +86,14 @@ def test_a_policy(tmp_path: Path, name: str) -> None:
     refused(f"sb.KeyPolicy.load({str(path)!r})")
 
 
-@pytest.mark.parametrize("reader", ["sb.Keyring.load", "sb.KeyPolicy.load"])
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "sb.Keyring.load",
+        "sb.KeyPolicy.load",
+        "from secure_bloom.cli.inputs import read_text; read_text",
+    ],
+)
 def test_a_file_without_an_end(reader: str) -> None:
     refused(f"{reader}('/dev/zero')")
 
