@@ -103,7 +103,9 @@ def print_trace_report(report: TraceReport, *, verbose: bool) -> None:
         where = f"{path}, {part.place}" if part.place else path
         print_note(f"{where}: not read: {part.reason}")
     if not verbose and len(unread) > _NAMED:
-        print_note(f"{len(unread) - _NAMED} more parts were not read: -v names them")
+        left = len(unread) - _NAMED
+        were = "was" if left == 1 else "were"
+        print_note(f"{counted(left, 'more part')} {were} not read: -v names them")
 
 
 def _notes(column: ColumnWords) -> Iterator[str]:

@@ -15,8 +15,8 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 class _PersonalData(NamedTuple):
     """A kind of personal data, and how it is recognised.
 
-    ``words`` occur in names of such columns. A value has the ``form``, and ``is_one`` is true for
-    it.
+    ``words`` occur in names of such columns; one after ``=`` is the whole name. A value has the
+    ``form``, and ``is_one`` is true for it.
     """
 
     name: str
@@ -31,7 +31,7 @@ def kind_of_name(name: str) -> str | None:
     """Return the kind of data that a column of this name should hold, or None."""
     words = [word.lower() for word in _WORDS.findall(name)]
     pairs = map("".join, pairwise(words))
-    known = {*words, *pairs}
+    known = {*words, *pairs, "".join(["=", *words])}
     return next((kind.name for kind in _KINDS if not kind.words.isdisjoint(known)), None)
 
 
@@ -70,13 +70,19 @@ _KINDS: Final = (
     ),
     _PersonalData(
         "card numbers",
-        frozenset({"cardnumber", "cardno", "cardnum", "creditcard", "pan", "ccnumber"}),
+        frozenset(
+            {"=card", "=cards", "cardnumber", "cardno", "cardnum", "creditcard"}
+            | {"pan", "ccnumber"}
+        ),
         re.compile(r"[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9 -]{5,13}"),
         _is_card,
     ),
     _PersonalData(
         "phone numbers",
-        frozenset({"phone", "telephone", "mobile", "msisdn", "fax", "phonenumber", "cellphone"}),
+        frozenset(
+            {"phone", "telephone", "mobile", "msisdn", "fax", "phonenumber", "cellphone"}
+            | {"tel", "telefon", "telefono"}
+        ),
         re.compile(r"\+[1-9][0-9 ()/.-]{7,20}"),
     ),
     _PersonalData(
@@ -84,6 +90,7 @@ _KINDS: Final = (
         frozenset(
             {"ssn", "nationalid", "taxid", "passport", "socialsecurity", "nino", "aadhaar"}
             | {"pesel", "bsn", "cpf", "curp", "hetu", "steuerid", "personalid", "personnummer"}
+            | {"codicefiscale"}
         ),
         # Of the United States, Brazil, the United Kingdom and Finland.
         re.compile(

@@ -35,7 +35,13 @@ _KEYS = re.compile(
     rb"|parquet\.encryption\.key\.list\W+\w(?P<list>[^\r\n]*:[^\r\n]*)"
     rb"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
     # Credentials, with which a KMS gives its keys: of Vault, of AWS, and of any KMS of Spark.
-    rb"|\bhvs\.[\w-]{24,}|\bVAULT_TOKEN\W{1,3}[\w.-]{20,}"
+    # A look back comes last, because a search for first letters is faster.
+    rb"|hv[sbr]\.(?<!\w....)[\w-]{24,}"
+    rb"|[sbr]\.(?<![\w.]..)(?=[A-Za-z]{0,23}[0-9])[A-Za-z0-9]{24}(?![\w.(-])"
+    rb"|(?:VAULT_TOKEN|BAO_TOKEN|[Xx]-[Vv]ault-[Tt]oken)\W{1,5}[\w.-]{20,}"
+    # AWS calls another thing so.
+    rb"|client_token\W{1,5}[sbr]\.[A-Za-z0-9]{24}"
+    rb"|(?:SECRET_ID|secret_id)\W{1,5}[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
     rb"|(?i:aws_secret_access_key)\W{1,4}[A-Za-z0-9/+=]{40}"
     rb"|parquet\.encryption\.key\.access\.token[\s=:\"',]+(?!DEFAULT\b)\w"
 )
@@ -135,13 +141,17 @@ _FROM_URLS = bytes.maketrans(b"-_", b"+/")
 
 
 def forms_of(keys: Collection[bytes]) -> tuple[bytes, ...]:
-    """Return the forms in which a text or a program may hold keys: raw, Base64, hexadecimal."""
+    """Return the forms in which a text or a program may hold keys.
+
+    These are raw bytes, Base64, and hexadecimal, also as ``aa:bb`` and ``0xaa, 0xbb``.
+    """
     found: dict[bytes, None] = {}
     for key in keys:
         spelled = (base64.b64encode(key), base64.urlsafe_b64encode(key))
-        texts = (key.hex(), key.hex().upper())
         found |= dict.fromkeys([key, *(it.rstrip(b"=") for it in spelled)])
-        found |= dict.fromkeys(text.encode() for text in texts)
+        for pairs in (key.hex(":"), key.hex(":").upper()):
+            texts = [pairs.replace(":", mark) for mark in ("", ":", " ", ",0x", ", 0x")]
+            found |= dict.fromkeys(text.encode() for text in texts)
     return tuple(found)
 
 

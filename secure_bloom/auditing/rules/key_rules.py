@@ -10,11 +10,11 @@ KEYS_IN_LAKE = Rule(
     meaning="A file of the lake, or a footer, holds keys: a keyring, "
     "`parquet.encryption.key.list`, a private key, a keystore, one of the master keys of the "
     "audit's own keyring (raw, in Base64 or hexadecimal), or a credential with which a KMS gives "
-    "its keys (a token of Vault, a secret access key of AWS, "
+    "its keys (a token or secret id of Vault or OpenBao, a secret access key of AWS, "
     "`parquet.encryption.key.access.token`). The first 4 MiB of a file are searched, packed ones "
     "too.",
-    fix="move the keys out of the lake, and replace them: "
-    "`secure-bloom reencrypt PATH --policy FILE --new-data-keys` with new master keys; "
+    fix="move the keys out of the lake, and replace them: make new master keys, name them in the "
+    "policy, then `secure-bloom reencrypt PATH --policy FILE --new-data-keys`; "
     "whoever could read the lake may have them, and the data keys that they opened",
 )
 COLUMN_IN_CLEAR = Rule(

@@ -48,7 +48,8 @@ POLICY_KEY_UNUSABLE = Rule(
     id="policy-key-unusable",
     severity=Severity.HIGH,
     meaning="The KMS does not wrap a key under this master key and unwrap it again.",
-    fix="check the key's state and who may use it, at the KMS",
+    fix="check the key's state at the KMS, and that this audit may wrap and unwrap with it; if it "
+    "should only unwrap, add --ignore policy-key-unusable",
 )
 POLICY_COLUMN_UNKNOWN = Rule(
     id="policy-column-unknown",

@@ -39,6 +39,10 @@ def test_a_footer_is_told_by_the_end_alone(tmp_path: Path, mode: Mode) -> None:
         base64.urlsafe_b64encode(KEY),
         KEY.hex().encode(),
         KEY.hex().upper().encode(),
+        KEY.hex(":").encode(),
+        KEY.hex(":").upper().encode(),
+        ", ".join(f"0x{it:02x}" for it in KEY).encode(),
+        ",".join(f"0x{it:02X}" for it in KEY).encode(),
         keyring_json().encode(),
         b"-----BEGIN RSA PRIVATE KEY-----\n",
     ],
@@ -47,6 +51,47 @@ def test_keys_are_found_in_every_spelling(tmp_path: Path, form: bytes) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"some text " + form + b" more text")
     assert kind_of(path) is Content.KEYS
+
+
+_TOKEN = "s.Dx8mXQ4tKpW2nV7bLr5yJhGz"
+_SECRET_ID = "6f1c0b9e-2a44-4a5e-9b5f-1d5a2b3c4d5e"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _TOKEN,
+        f"BAO_TOKEN={_TOKEN}",
+        f'export VAULT_TOKEN="{_TOKEN}"',
+        f"X-Vault-Token: {_TOKEN}",
+        f'{{"auth": {{"client_token": "{_TOKEN}"}}}}',
+        "x-vault-token: 6f1c0b9e-2a44-4a5e-9b5f-1d5a2b3c4d5e",
+        *(f"hv{kind}.CAESIJ1234567890abcdefghijklmnop" for kind in "sbr"),
+        f"VAULT_SECRET_ID={_SECRET_ID}",
+        f'"secret_id": "{_SECRET_ID}"',
+    ],
+)
+def test_credentials_of_a_vault_are_keys(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x").write_text(text)
+    assert kind_of(tmp_path / "x") is Content.KEYS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export BAO_TOKEN=$(cat token)",
+        'client_token = "6f1c0b9e-2a44-4a5e-9b5f-1d5a2b3c4d5e"',
+        "client_token: <the token of the login>",
+        "secret_id = file:secret",
+        "s.addEventListenerForEveryone",
+        "b.toUpperCaseOfEveryWord2024(x)",
+        f"classes.{_TOKEN[2:]}",
+        "s.averyveryverylongname123456.py",
+    ],
+)
+def test_what_only_looks_like_a_credential_of_a_vault(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x").write_text(text)
+    assert kind_of(tmp_path / "x") is Content.OTHER
 
 
 KEYS = [
