@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,8 +15,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.lakes import snapshot
-from secure_bloom.lakes.delta.checkpoint import stats_text
-from secure_bloom.running.memory_budget import MemoryBudgetError
+from secure_bloom.lakes.delta.checkpoint import log_actions, stats_text
+from secure_bloom.running.memory_budget import DecodedBytes, MemoryBudgetError
 from testing import delta_logs as logs
 from testing.delta_logs import add, checkpoint, commit, lines, live, log_of, remove, start
 
@@ -52,6 +53,26 @@ def test_a_checkpoint_of_version_2_names_sidecar_files(tmp_path: Path, suffix: s
     commit(tmp_path, 4, remove("b"), add("d"))
     assert live(tmp_path) == ["a", "c", "d"]
     assert live(tmp_path, version=3) == ["a", "b", "c"]
+
+
+def test_of_equal_paths_in_a_checkpoint_the_last_is_read(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    kinds = [add, add, add, remove]
+    actions = [chance.choice(kinds)(chance.choice("abcdef"), size=number) for number in range(398)]
+    path = log_of(tmp_path / "x") / f"{0:020}.checkpoint.parquet"
+    removed = pa.field("remove", pa.struct([("path", pa.string()), ("dataChange", pa.bool_())]))
+    rows = pa.Table.from_pylist([*start(), *actions], pa.schema([*logs.CHECKPOINT, removed]))
+    pq.write_table(rows, path)
+    commit(tmp_path / "y", 0, *start(), *actions)
+    found, wanted = snapshot(tmp_path / "x"), snapshot(tmp_path / "y")
+    assert found is not None
+    assert wanted is not None
+    assert [(it.path[-1], it.size) for it in found.files] == [
+        (it.path[-1], it.size) for it in wanted.files
+    ]
+    read = list(log_actions(str(path), DecodedBytes("the log")))
+    assert sum("add" in it for it in read) <= len("abcdef")
+    assert sum("remove" in it for it in read) == sum("remove" in it for it in actions)
 
 
 def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
