@@ -55,8 +55,8 @@ _KEYSTORE = re.compile(
     rb"\xfe\xed\xfe\xed\x00\x00\x00|\xce\xce\xce\xce\x00\x00\x00|\x30\x82..\x02\x01\x03\x30",
     re.DOTALL,
 )
-#: The first bytes of archives that are not unpacked: 7-Zip, RAR, lzip, lzop.
-_NOT_UNPACKED = (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"LZIP", b"\x89LZO\x00")
+#: The first bytes of archives that are not unpacked: RAR, lzip, lzop.
+_NOT_UNPACKED = (b"Rar!\x1a\x07", b"LZIP", b"\x89LZO\x00")
 
 
 class Content(enum.Enum):
@@ -183,6 +183,10 @@ class _Unpacker:
             if is_whole_file and self._file.size > _LARGEST_ARCHIVE:
                 raise UnreadError("an archive that is too large")
             yield from self._members(self._file.all_bytes() if is_whole_file else head)
+        elif head.startswith(_SEVEN_ZIP):
+            if is_whole_file and self._file.size > _LARGEST_ARCHIVE:
+                raise UnreadError("an archive that is too large")
+            yield from self._members_of_7z(self._file.all_bytes() if is_whole_file else head)
         elif head.startswith(_PARQUET_IN_BASE64):
             text = b"".join(head.split())
             yield base64.b64decode(text[: len(text) // 4 * 4])[:_MOST_UNPACKED]
@@ -219,10 +223,23 @@ class _Unpacker:
         except (zipfile.BadZipFile, OSError, ValueError, EOFError, RuntimeError, zlib.error):
             return
 
+    def _members_of_7z(self, data: bytes) -> Iterator[bytes]:
+        # Imported here: no other file needs pyarrow.
+        from secure_bloom.tracing.containers import seven_zip_content
+        from secure_bloom.tracing.content import Opened, Stream
+
+        opened = Opened(self._budget)
+        for content in seven_zip_content(io.BytesIO(data), opened, ""):
+            if isinstance(content, Stream):
+                self._budget.take(_LEAST_OF_MEMBER)
+                yield b"".join(content.pieces)[:_MOST_UNPACKED]
+
 
 #: What a member counts at least: archives may have millions of empty ones.
 _LEAST_OF_MEMBER = 1024
 #: The bit of a member's flags that says that it is encrypted (APPNOTE.TXT 4.4.4).
 _WITH_PASSWORD = 1
+#: The first bytes of a 7z archive.
+_SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"
 #: The magic bytes of Parquet in Base64.
 _PARQUET_IN_BASE64 = b"UEFSM"

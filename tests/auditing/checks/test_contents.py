@@ -153,6 +153,13 @@ def test_packed_files_are_unpacked(tmp_path: Path) -> None:
         assert kind_of(path) is Content.KEYS
 
 
+def test_a_7z_archive_is_unpacked(tmp_path: Path) -> None:
+    py7zr = pytest.importorskip("py7zr")
+    with py7zr.SevenZipFile(tmp_path / "x", "w") as archive:
+        archive.writestr(b"text" * 1000 + KEY, "member")
+    assert kind_of(tmp_path / "x") is Content.KEYS
+
+
 def test_what_unpacks_to_very_much_is_not_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(bytes(64 * 1024 * 1024)))
