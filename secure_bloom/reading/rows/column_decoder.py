@@ -96,7 +96,7 @@ class ColumnDecoder:
             raise ReadWholeError
         rows = Rows.of(group.ranges)
         columns = self._columns(group, names, rows)
-        taken = {name: column.take(rows) for name, column in columns.items()}
+        taken = {name: first.take(rows, others) for name, (first, *others) in columns.items()}
         found = {name: taken.get(name) for name in names}
         left = [name for name, column in found.items() if column is None]
         whole = self._rows_of_whole(group, left, rows)
@@ -106,9 +106,9 @@ class ColumnDecoder:
         """Return rows in ``ranges`` of a row group, from single pages if that reads less."""
         found, rows = dict[str, pa.ChunkedArray](), Rows.of(ranges)
         columns = self._columns(group, names if len(ranges) <= _MAX_RUNS else (), rows)
-        for name, column in columns.items():
+        for name, (first, *others) in columns.items():
             try:
-                taken = column.take(rows)
+                taken = first.take(rows, others)
             except ReadWholeError:
                 continue
             if taken is not None:
@@ -155,17 +155,15 @@ class ColumnDecoder:
 
     def _columns(
         self, group: RowGroupPlan, names: Sequence[str], rows: Rows
-    ) -> dict[str, StoredColumn]:
-        """Return the columns that have one leaf, and fetch their bytes together.
+    ) -> dict[str, list[StoredColumn]]:
+        """Return the leaves of each column, and fetch their bytes together.
 
         For an object, the pages with the rows are located first, then all of them are fetched. On
         a disk, chunks that are read whole and lie together are read together.
         """
-        below, named = self._footer.columns.below, dict[str, StoredColumn]()
-        for name in names:
-            if len(ordinals := below(name)) == 1:
-                named[name] = self._opened.column(group.row_group, ordinals[0])
-        columns, file = named.values(), self._opened.file()
+        below, column = self._footer.columns.below, self._opened.column
+        named = {n: [column(group.row_group, i) for i in below(n)] for n in names if below(n)}
+        columns, file = [it for leaves in named.values() for it in leaves], self._opened.file()
         if is_object_uri(file.path):
             file.read_ahead([it.index_extent for it in columns if it.index_extent is not None])
             file.read_ahead([extent for it in columns for extent in it.extents(rows)])
@@ -174,8 +172,8 @@ class ColumnDecoder:
         # A column whose chunk leaves the file is read by itself, which says so.
         with suppress(FormatError):
             source = self._opened.pages() if self._count_bytes else file
-            for column, stored in read_extents(source, whole, read_pooled).items():
-                column.hold(stored)
+            for leaf, stored in read_extents(source, whole, read_pooled).items():
+                leaf.hold(stored)
         return named
 
     def _rows_of_whole(

@@ -23,7 +23,8 @@ from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_plain
 from secure_bloom.parquet.pages import Page, read_pages
-from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import CompressionCodec, KeyValue, SchemaElement
 from secure_bloom.parquet.structures.splices import encoded
 from secure_bloom.running.memory_budget import refuse_beyond
 from secure_bloom.storage import InputFile
@@ -106,29 +107,30 @@ def read_column(file: InputFile, footer: Footer, row_group: int, name: str) -> p
 
 def decoded_rows(
     footer: Footer,
-    chunk: Chunk,
-    pages: Sequence[Page],
+    columns: Sequence[tuple[Chunk, Sequence[Page]]],
     spans: Sequence[Span],
     ranges: Ranges,
 ) -> pa.ChunkedArray:
     """Return the rows in ``ranges`` from the data pages with the rows ``spans``.
 
-    The dictionary page comes first, if one of them refers to it.  Raises FormatError for pages that
+    ``columns`` are leaves of one top-level column. If some are missing, the rows lack them too. The
+    dictionary page comes first, if a data page refers to it.  Raises FormatError for pages that
     pyarrow cannot decode, and MemoryBudgetError for pages that are too large.
     """
-    refuse_beyond(size_of_pages(chunk, pages), "its pages")
+    refuse_beyond(sum(size_of_pages(*column) for column in columns), "its pages")
     rows = sum(end - start for start, end in spans)
-    column = _read(_file(footer, chunk.leaf.path[0], [(chunk, pages)], rows), rows)
-    return _cut(column, spans, ranges)
+    leaves = [chunk.leaf for chunk, _ in columns]
+    content = _file(footer, leaves[0].path[0], columns, rows)
+    return _cut(_read(content, rows, [leaf.name for leaf in leaves]), spans, ranges)
 
 
-def _read(content: bytes, rows: int) -> pa.ChunkedArray:
+def _read(content: bytes, rows: int, leaves: Sequence[str] | None = None) -> pa.ChunkedArray:
     try:
         column = (
             pq.ParquetFile(
                 pa.BufferReader(content), pre_buffer=False, coerce_int96_timestamp_unit="us"
             )
-            .read(use_threads=False)
+            .read(columns=leaves, use_threads=False)
             .column(0)
         )
     except (pa.ArrowException, OSError):
@@ -168,18 +170,37 @@ def _file(
     columns: Sequence[tuple[Chunk, Sequence[Page]]],
     rows: int,
 ) -> bytes:
-    chunks = [_memory_column(chunk, pages) for chunk, pages in columns]
+    given = {chunk.column: (chunk, pages) for chunk, pages in columns}
+    chunks = [
+        _memory_column(*given[ordinal]) if ordinal in given else _without_pages(leaf)
+        for ordinal in footer.columns.below(name)
+        for leaf in [footer.columns.leaves[ordinal]]
+    ]
     return memory_file(_schema(footer, name), chunks, rows, marks=[_arrow_mark(footer, name)])
 
 
 def _memory_column(chunk: Chunk, pages: Sequence[Page]) -> MemoryColumn:
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        stored = [stored_plain(page) for page in pages]
     return MemoryColumn(
         path=chunk.leaf.path,
         type=chunk.meta_data.type,
         codec=chunk.meta_data.codec,
         values=sum(page.num_values for page in pages if not page.is_dictionary),
-        pages=[stored_plain(page) for page in pages],
+        pages=stored,
         has_dictionary=bool(pages) and pages[0].is_dictionary,
+    )
+
+
+def _without_pages(leaf: Leaf) -> MemoryColumn:
+    """Return a leaf that is not decoded. The schema has all leaves of the column."""
+    return MemoryColumn(
+        path=leaf.path,
+        type=leaf.type,
+        codec=CompressionCodec.UNCOMPRESSED,
+        values=0,
+        pages=(),
+        has_dictionary=False,
     )
 
 

@@ -54,7 +54,7 @@ from secure_bloom.reading.rows.page_reads import (
     Span,
     decoded_rows,
 )
-from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
+from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker, united
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
 from secure_bloom.reading.table.page_places import PagePlaces
 from secure_bloom.running.memory_budget import reserved
@@ -101,7 +101,7 @@ def _maker(footer: Footer, ordinal: int) -> ArrayMaker | None:
 
 
 class StoredColumn:
-    """A flat or nested top-level column with one leaf, in one row group.
+    """One leaf of a top-level column, in one row group.
 
     ``budget`` is the memory budget, if the caller knows it.  ``kept`` has the page places that an
     open table keeps. New places are added to it.
@@ -148,32 +148,33 @@ class StoredColumn:
                 # Decoding may understand the chunk, or will say what is wrong with it.
                 return None
 
-    def take(self, rows: Rows) -> pa.ChunkedArray | None:
+    def take(self, rows: Rows, others: Sequence[StoredColumn] = ()) -> pa.ChunkedArray | None:
         """Return these rows, or None if all pages of the column must be decoded.
 
-        Raises ReadWholeError if the offset index contradicts a page.  Other errors carry row group
-        and column.
+        ``others`` are the other leaves of the top-level column, in order.  Raises ReadWholeError if
+        the offset index contradicts a page.  Other errors carry row group and column.
         """
+        leaf, leaves = self, (self, *others)
         try:
-            return self._rows(rows)
+            located_pages = list[Sequence[_Placed]]()
+            for leaf in leaves:
+                placed = leaf._pages_with(rows)
+                if placed is None:
+                    return None
+                located_pages.append(placed)
+            size = sum([it.page.uncompressed_size for placed in located_pages for it in placed])
+            if size > harmless_size(self._budget):
+                return None
+            with reserved(size):
+                taken = None if others else self._taken(located_pages[0], rows)
+                return _decoded(leaves, located_pages, rows) if taken is None else taken
         except (FormatError, UnsupportedFeatureError):
             # What is wrong with a page is said, or not, by a decode of all pages.
             return None
         except SecureBloomError:
-            chunk, path = self._chunk, self._footer.path
+            chunk, path = leaf._chunk, self._footer.path
             with located(path=path, row_group=chunk.row_group, column=chunk.leaf.name):
                 raise
-
-    def _rows(self, rows: Rows) -> pa.ChunkedArray | None:
-        placed = self._pages_with(rows)
-        if placed is None:
-            return None
-        size = sum([it.page.uncompressed_size for it in placed])
-        if size > harmless_size(self._budget):
-            return None
-        with reserved(size):
-            taken = self._taken(placed, rows)
-            return self._decoded(placed, rows) if taken is None else taken
 
     @property
     def index_extent(self) -> Extent | None:
@@ -399,32 +400,35 @@ class StoredColumn:
             parts.append(part)
         return pa.chunked_array([maker(parts[0] if len(parts) == 1 else joined(parts))])
 
-    def _decoded(self, placed: Sequence[_Placed], rows: Rows) -> pa.ChunkedArray:
-        """Return the rows as pyarrow decodes them from these pages alone."""
+    def _decodable(self, placed: Sequence[_Placed]) -> tuple[Chunk, list[Page]]:
+        """Return the pages with the dictionary, if one of them refers to it."""
         pages = [it.page for it in placed]
         if any(page.encoding in DICTIONARY_ENCODINGS for page in pages):
             dictionary = self._dictionary_page()
             pages = [*([] if dictionary is None else [dictionary]), *pages]
-        # A row that goes over pages counts once.
-        ends = [0, *(it.end for it in placed)]
-        spans = [(max(it.start, end), it.end) for it, end in zip(placed, ends, strict=False)]
-        return decoded_rows(self._footer, self._chunk, pages, spans, rows.ranges)
+        return self._chunk, pages
 
     def _placed(self, pages: Sequence[Page]) -> list[_Placed] | None:
         """Return the data pages with their rows, or None for unusual pages."""
-        found, end = list[_Placed](), 0
+        found, end, is_behind_empty = list[_Placed](), 0, False
         for ordinal, page in enumerate(pages):
             is_dictionary = page.type == PageType.DICTIONARY_PAGE
             if is_dictionary and ordinal == 0 and len(pages) > 1:
                 continue
-            # pyarrow takes a page without values for the end of the chunk.
-            if is_dictionary or not page.num_values:
+            if is_dictionary:
                 return None
+            if not page.num_values:
+                # pyarrow takes a page without values for the end of the chunk, but in lists it goes
+                # on with the next row.
+                if is_behind_empty or not found or not self._chunk.leaf.is_repeated:
+                    return None
+                is_behind_empty = True
+                continue
             rows = self._rows_in(page, end)
-            if rows is None:
+            if rows is None or (is_behind_empty and rows[0] < end):
                 return None
             found.append(_Placed(page, *rows))
-            end = rows[1]
+            end, is_behind_empty = rows[1], False
         return found
 
     def _rows_in(self, page: Page, end: int) -> Span | None:
@@ -460,3 +464,26 @@ class StoredColumn:
         begins_row = np.concatenate([[True], starts[1:] >= ends[:-1]])
         first = np.flatnonzero(begins_row)[np.cumsum(begins_row)[first] - 1]
         return np.unique(np.concatenate([np.arange(*it) for it in zip(first, last, strict=True)]))
+
+
+def _decoded(
+    leaves: Sequence[StoredColumn], located_pages: Sequence[Sequence[_Placed]], rows: Rows
+) -> pa.ChunkedArray | None:
+    """Return the rows as pyarrow decodes them from these pages of each leaf alone.
+
+    Return None if the leaves contradict each other.
+    """
+    footer, every = leaves[0]._footer, list[list[Span]]()
+    columns = [leaf._decodable(it) for leaf, it in zip(leaves, located_pages, strict=True)]
+    for placed in located_pages:
+        # A row that goes over pages counts once.
+        ends = [0, *(it.end for it in placed)]
+        every.append([(max(it.start, end), it.end) for it, end in zip(placed, ends, strict=False)])
+    if all(spans == every[0] for spans in every):
+        return decoded_rows(footer, columns, every[0], rows.ranges)
+    parts = [
+        decoded_rows(footer, [column], spans, rows.ranges).combine_chunks()
+        for column, spans in zip(columns, every, strict=True)
+    ]
+    whole = united(footer.columns.arrow.field(columns[0][0].leaf.path[0]), parts)
+    return None if whole is None else pa.chunked_array([whole])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from secure_bloom.parquet.members import members_of
 from secure_bloom.parquet.page_values import Taken
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
@@ -141,3 +142,40 @@ def _array(type_: pa.DataType, taken: Taken, *buffers: NDArray[Any]) -> pa.Array
     if taken.is_valid is not None and not taken.is_valid.all():
         validity = pa.py_buffer(np.packbits(taken.is_valid, bitorder="little"))
     return pa.Array.from_buffers(type_, count, [validity, *map(pa.py_buffer, buffers)])
+
+
+def united(column: pa.Field, parts: Sequence[pa.Array]) -> pa.Array | None:
+    """Return a column of the parts that pyarrow decoded, each of which has one leaf of it.
+
+    Return None if parts differ in the lists and nulls that they share, and for unusual types.
+    """
+    of = column.type
+    if not parts or len(members_of(column)) != len(parts):
+        return None
+    whole = parts[0]
+    if len(parts) == 1:
+        return whole if whole.type == of else None
+    if pa.types.is_struct(of):
+        if not all(pa.types.is_struct(part.type) for part in parts):
+            return None
+        offsets, shared, left = [], [part.is_valid() for part in parts], list(parts)
+        children = list[pa.Array | None]()
+        for field in of:
+            count = len(members_of(field))
+            children.append(united(field, [part.field(0) for part in left[:count]]))
+            del left[:count]
+    elif pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_map(of):
+        # pyarrow decodes one leaf of a map as a list.
+        if not all(pa.types.is_list(it.type) or pa.types.is_large_list(it.type) for it in parts):
+            return None
+        shared = [part.value_lengths() for part in parts]
+        ends = np.cumsum(shared[0].fill_null(0).to_numpy(zero_copy_only=False))
+        dtype = np.int64 if pa.types.is_large_list(of) else np.int32
+        offsets = [pa.py_buffer(np.concatenate([[0], ends]).astype(dtype))]
+        children = [united(of.field(0), [part.flatten() for part in parts])]
+    else:
+        return None
+    if any(child is None for child in children) or not all(it.equals(shared[0]) for it in shared):
+        return None
+    validity = whole.is_valid().buffers()[1] if whole.null_count else None
+    return pa.Array.from_buffers(of, len(whole), [validity, *offsets], children=children)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from secure_bloom.parquet.page_values import Taken
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.value_arrays import Binary
-from secure_bloom.reading.rows.taken_arrays import array_maker
+from secure_bloom.reading.rows.taken_arrays import array_maker, united
 from testing.surgery import opened
 from testing.tables import write
 
@@ -47,3 +48,30 @@ def test_a_type_of_other_bytes_is_left_to_pyarrow(tmp_path: Path) -> None:
     leaf = leaf_of(tmp_path, pa.int32())
     for type_ in (pa.int64(), pa.string(), pa.bool_(), pa.timestamp("us"), pa.binary(4)):
         assert array_maker(leaf, type_) is None
+
+
+@pytest.mark.parametrize(
+    ("of", "first", "second"),
+    [
+        (pa.struct({"a": pa.int64(), "b": pa.int64()}), [{"a": 1}, None], [{"b": 1}, {"b": 2}]),
+        (
+            pa.map_(pa.int64(), pa.int64()),
+            [[{"key": 1}], [{"key": 2}]],
+            [[{"value": 1}, {"value": 2}], []],
+        ),
+        (
+            pa.large_list(pa.struct({"a": pa.int64(), "b": pa.int64()})),
+            [[{"a": 1}], []],
+            [[{"b": 1}], None],
+        ),
+        (
+            pa.list_(pa.struct({"a": pa.int64(), "b": pa.int64()})),
+            [[{"a": 1}, None]],
+            [[None, {"b": 1}]],
+        ),
+    ],
+)
+def test_leaves_that_contradict_each_other_make_no_column(
+    of: pa.DataType, first: list[Any], second: list[Any]
+) -> None:
+    assert united(pa.field("x", of), [pa.array(first), pa.array(second)]) is None
