@@ -66,6 +66,8 @@ if TYPE_CHECKING:
 
 #: A dictionary is searched before the data pages are read if these have more bytes.
 _LARGE = 1024 * 1024
+#: Several leaves are decoded whole if rows need more than this share of their bytes.
+_MOST_NEEDED = 0.5
 #: What is read at least of a dictionary page, to find its header.
 _FIRST_HEADER = 1024
 #: The most rows that are taken out of a chunk without an offset index: more are decoded with it.
@@ -156,6 +158,8 @@ class StoredColumn:
         """
         leaf, leaves = self, (self, *others)
         try:
+            if others and _need_most(leaves, rows):
+                return None
             located_pages = list[Sequence[_Placed]]()
             for leaf in leaves:
                 placed = leaf._pages_with(rows)
@@ -466,15 +470,35 @@ class StoredColumn:
         return np.unique(np.concatenate([np.arange(*it) for it in zip(first, last, strict=True)]))
 
 
+def _need_most(leaves: Sequence[StoredColumn], rows: Rows) -> bool:
+    """Return whether these rows need most bytes of the leaves, as far as places are known.
+
+    pyarrow needs the dictionary for any page, and then decodes all pages in about the same time.
+    """
+    chunks = [leaf._chunk for leaf in leaves]
+    most = _MOST_NEEDED * sum([it.meta_data.total_compressed_size for it in chunks])
+    needed = sum([it.meta_data.data_page_offset - chunk_extent(it)[0] for it in chunks])
+    for leaf in leaves if needed <= most else ():
+        places = leaf._page_places() if leaf._every is None else None
+        if places is not None:
+            needed += int(places[leaf._pages_of(places, rows), 1].sum())
+    return needed > most
+
+
 def _decoded(
     leaves: Sequence[StoredColumn], located_pages: Sequence[Sequence[_Placed]], rows: Rows
 ) -> pa.ChunkedArray | None:
     """Return the rows as pyarrow decodes them from these pages of each leaf alone.
 
-    Return None if the leaves contradict each other.
+    Return None if the leaves contradict each other, and for several leaves whose pages have most of
+    their bytes: one decode of all of them takes less time.
     """
     footer, every = leaves[0]._footer, list[list[Span]]()
     columns = [leaf._decodable(it) for leaf, it in zip(leaves, located_pages, strict=True)]
+    size = sum([page.uncompressed_size for _, pages in columns for page in pages])
+    stored = sum([chunk.meta_data.total_uncompressed_size for chunk, _ in columns])
+    if len(leaves) > 1 and size > _MOST_NEEDED * stored:
+        return None
     for placed in located_pages:
         # A row that goes over pages counts once.
         ends = [0, *(it.end for it in placed)]

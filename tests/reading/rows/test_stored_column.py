@@ -123,6 +123,12 @@ def written(path: Path, table: pa.Table, mode: Mode = Mode.PLAIN, **options: Any
     return write(path / "x.parquet", table, mode, column_keys=keys, **options)
 
 
+@pytest.fixture(autouse=True)
+def any_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are decoded alone even if they have most bytes of a small file."""
+    monkeypatch.setattr(stored_column, "_MOST_NEEDED", float("inf"))
+
+
 def opened_file(path: Path) -> Iterator[tuple[InputFile, Footer]]:
     with open_input(str(path)) as file:
         counted = CountedFile(file)
@@ -492,3 +498,19 @@ def test_many_rows_are_taken_only_where_an_index_locates_their_pages(
     assert len(taken(path, "a", few) or ()) == len(few)
     found = taken(path, "a", many)
     assert (None if found is None else len(found)) == (len(many) if indexed else None)
+
+
+def test_leaves_of_which_most_is_needed_are_decoded_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    texts = [{"a": f"{n:060}", "b": n} for n in range(2_000)]
+    for dictionary, size, is_taken in (
+        (False, 4096, True),
+        (True, 4096, False),
+        (False, 1 << 20, False),
+    ):
+        options = {"use_dictionary": dictionary, "data_page_size": size, "write_batch_size": 64}
+        path = tmp_path / "x.parquet"
+        pq.write_table(pa.table({"two": texts}), path, **options)
+        assert (taken(path, "two", ((7, 8),)) is not None) == is_taken
