@@ -86,7 +86,7 @@ def sql_command(
     form = None if as_json and file is None else format_of(form, file)
     request = SqlRequest(
         _query(query, query_from, parameters),
-        dict(map(_named, tables)),
+        _by_name(tables),
         parameters=None if parameters is None else _values(parameters),
         missing_keys=missing_keys,
         **access.arguments(),
@@ -124,11 +124,18 @@ def _query(text: str | None, source: str | None, parameters: str | None) -> str:
     return read_text(source) if text is None and source is not None else text or ""
 
 
-def _named(text: str) -> tuple[str, str]:
-    name, sign, path = text.partition("=")
-    if not (name and sign and path):
-        raise PolicyError(f"--table {text} is not NAME=PATH", hint="--table c=lake/customers")
-    return name, path
+def _by_name(texts: Iterable[str]) -> dict[str, str]:
+    """Return the path of each name that --table gives."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, path = text.partition("=")
+        if not (name and sign and path):
+            raise PolicyError(f"--table {text} is not NAME=PATH", hint="--table c=lake/customers")
+        if found.setdefault(name, path) != path:
+            raise PolicyError(
+                f"--table names two tables {name}", hint="give each table a name of its own"
+            )
+    return found
 
 
 def _values(source: str) -> dict[str, object]:

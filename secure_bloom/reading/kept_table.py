@@ -28,7 +28,7 @@ from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import DATA_SUFFIXES
-from secure_bloom.storage.paths import as_paths, name_of
+from secure_bloom.storage.paths import as_paths
 from secure_bloom.storage.table_objects import table_path
 
 # Imported where they are used: verdicts need none of them.
@@ -388,7 +388,7 @@ class Table:
         from secure_bloom.reading.query_errors import OWN_ROWS
         from secure_bloom.reading.sql_query import OpenQuery, by_name
 
-        own = {"self", *self._given, *(name_of(path.rstrip("/")) for path in self._given)}
+        own = {"self", *self._given, *(it.rstrip("/").rpartition("/")[2] for it in self._given)}
         known = dict.fromkeys(map(str.lower, own), self) | by_name("tables", tables)
         with OpenQuery(query) as opened:
             for name in opened.table_names:

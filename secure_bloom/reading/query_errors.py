@@ -57,9 +57,12 @@ _INSTEAD: Final = {
 _STATEMENT: Final = re.compile(rf"\b({'|'.join(_INSTEAD)})\b", re.IGNORECASE)
 #: The kinds of errors whose text may have a value of a row, and what is said of them instead.
 _OF_A_VALUE: Final = re.compile("(Conversion|Invalid Input|Out of Range) Error")
-_TRY_CAST: Final = "try_cast(COLUMN AS TYPE) gives null for a value that does not fit"
+_OF_TYPES: Final = (
+    "DESCRIBE 'TABLE' lists the types: compare a column with values of its type; "
+    "try_cast(COLUMN AS TYPE) gives null for a value that does not fit"
+)
 _VALUE_ERRORS: Final = {
-    "Conversion": ("a value cannot be converted to a type (DuckDB: Conversion Error)", _TRY_CAST),
+    "Conversion": ("a value cannot be converted to a type (DuckDB: Conversion Error)", _OF_TYPES),
     "Invalid Input": (
         "a function or operation does not take a value (DuckDB: Invalid Input Error)",
         "try(EXPRESSION) gives null for a value that it does not take",
@@ -68,7 +71,7 @@ _VALUE_ERRORS: Final = {
         "a number is out of the range of its type (DuckDB: Out of Range Error)",
         "cast to a wider type, such as HUGEINT or DOUBLE; try(EXPRESSION) gives null",
     ),
-    None: ("a value does not fit an operation or a type", _TRY_CAST),
+    None: ("a value does not fit an operation or a type", _OF_TYPES),
 }
 _HINT: Final = (
     "write texts and paths in single quotes, and names of columns in double quotes, "
@@ -105,6 +108,8 @@ def refusal(error: Exception) -> PolicyError:
         first, *others = str(error).partition("\n\nLINE")[0].splitlines()
         hints = [hint for words, hint in _BY_WORDS.items() if words in first]
         hints += [_shown(line) for line in others if line.startswith(_ALIKE)]
+        if not all(map(_is_shown, _QUOTED.findall(first))):
+            hints = ["; ".join(["write a text in single quotes", *hints[:1]])]
         return PolicyError(
             f"the query cannot be run: {_shown(first.partition(': ')[2])}",
             hint=hints[0] if hints else _HINT,

@@ -41,6 +41,7 @@ from secure_bloom.reading.query_tree import (
     wanted_uuids,
 )
 from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError, refuse_beyond
+from secure_bloom.reports.text import legible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -322,12 +323,20 @@ def _quoted(name: str) -> str:
 def by_name(argument: str, given: Mapping[str, Item] | None) -> dict[str, Item]:
     """Return a mapping by names in lower case, as DuckDB compares names of tables.
 
-    Raises PolicyError for a name that is not a text. ``argument`` is the mapping's own name.
+    Raises PolicyError for a name that is not a text, and for two names that differ in case alone.
+    ``argument`` is the mapping's own name.
     """
-    for name in given or ():
+    found: dict[str, Item] = {}
+    for name, item in (given or {}).items():
         if not isinstance(name, str):
             raise PolicyError(f"{argument} has a name of type {type(name).__name__}, wanted a text")
-    return {name.lower(): item for name, item in (given or {}).items()}
+        if name.lower() in found:
+            raise PolicyError(
+                f"{argument} has two entries for the name {legible(name.lower())}",
+                hint="SQL compares names of tables without case: choose another name",
+            )
+        found[name.lower()] = item
+    return found
 
 
 def _check_names(table: str, schema: pa.Schema) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import secure_bloom as sb
@@ -50,3 +51,27 @@ def test_a_frame_leads_to_the_parameters(lake: Path) -> None:
     ):
         table.sql("select * from w", tables={"w": pa.table({"a": [1]})})
     assert "email in $wanted" in str(caught.value.hint)
+
+
+def test_a_name_is_one_table(tmp_path: Path) -> None:
+    for name in "ab":
+        pa.parquet.write_table(pa.table({"id": range(ord(name))}), tmp_path / f"{name}.parquet")
+    first, second = (f"c={tmp_path}/{name}.parquet" for name in "ab")
+    for other in (second, second.replace("c=", "C=")):
+        done = run("sql", "select count(*) from c", "--table", first, "--table", other)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "two " in done.stderr
+    done = run("sql", "select count(*) from c", "--table", first, "--table", first)
+    assert done.stdout.split()[-1] == str(ord("a"))
+    with pytest.raises(sb.PolicyError, match="two entries"):
+        sb.sql("select count(*) from c", {"c": str(tmp_path), "C": str(tmp_path)})
+
+
+@pytest.mark.parametrize("where", ['email = "u7@example.com"', "id = 'abc'"])
+def test_a_hint_leads_to_quotes_and_types(lake: Path, where: str) -> None:
+    with (
+        pytest.raises(sb.PolicyError) as caught,
+        sb.open_table(lake / "t", keys=KEYRING) as table,
+    ):
+        table.sql(f"select * from self where {where}")
+    assert ("single quotes" if '"' in where else "lists the types") in str(caught.value.hint)

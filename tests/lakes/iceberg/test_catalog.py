@@ -101,3 +101,9 @@ def test_without_pyiceberg_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     with pytest.raises(PolicyError, match="not installed") as caught:
         load_table(TABLE)
     assert caught.value.hint == "pip install 'secure-bloom[iceberg]'"
+
+
+def test_a_query_over_a_table_of_a_catalog_names_it() -> None:
+    with sb.open_table(TABLE) as table:
+        for name in ("self", f"'{TABLE}'", "'db.people'"):
+            assert table.sql(f"select count(*) as n from {name}").to_pylist() == [{"n": 1}]
