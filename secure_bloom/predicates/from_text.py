@@ -467,7 +467,7 @@ class _Parser:
         token = self._next
         if token.kind == "text" or self._is_parameter:
             return True
-        after = self._tokens[self._position + 1 :][:1]
+        after = self._tokens[self._position + 1 : self._position + 2]
         follows = after[0] if after else self._end
         if token.kind != "word" or token.keyword:
             return False

@@ -40,8 +40,8 @@ from secure_bloom.reading.query_tree import (
     table_names,
     wanted_uuids,
 )
-from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError, refuse_beyond
 from secure_bloom.reports.text import legible
+from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError, refuse_beyond
 
 if TYPE_CHECKING:
     import polars as pl
