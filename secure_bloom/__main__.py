@@ -14,6 +14,16 @@ def main() -> None:
         from secure_bloom.cli import main as run_command_line
 
         run_command_line()
+    except ModuleNotFoundError as error:
+        # The command line itself could not be imported.
+        from secure_bloom.errors import missing_package
+
+        missing = missing_package(error)
+        if missing is None:
+            raise
+        for kind, text in (("error", missing.message), ("hint", missing.hint)):
+            sys.stderr.write(f"secure-bloom: {kind}: {text}\n")
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.stderr.write("secure-bloom: error: interrupted\n")
         sys.exit(130)

@@ -174,6 +174,14 @@ def imported_for(purpose: str, extra: str) -> Iterator[None]:
         ) from exc
 
 
+def missing_package(error: ModuleNotFoundError) -> MissingExtraError | None:
+    """Return the error for a missing package, or None if a module of this package is missing."""
+    name = (error.name or "").partition(".")[0]
+    if not name or name == __name__.partition(".")[0]:
+        return None
+    return MissingExtraError(f"the package {name} is not installed", hint=f"pip install {name}")
+
+
 def install_hint(extra: str) -> str:
     """Return the command that installs the packages of an extra."""
     return f"pip install 'secure-bloom[{extra}]'"

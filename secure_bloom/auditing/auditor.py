@@ -16,7 +16,7 @@ from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.session_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.checks.table_logs import check_table_keys, check_table_logs
-from secure_bloom.auditing.copy_rules import CopyRules, partition_names
+from secure_bloom.auditing.copy_rules import CopyRules
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, SensitiveChunks, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding
@@ -39,7 +39,7 @@ from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.lakes.misspelt_tables import misspelt_tables
 from secure_bloom.lakes.table_format import ListedTable
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
-from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.parquet.schema import partition_names, unknown_column
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, file_keys, open_input
 from secure_bloom.storage.paths import is_object_uri

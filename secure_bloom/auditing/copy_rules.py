@@ -8,11 +8,11 @@ live columns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import unquote
 
 from secure_bloom.auditing.checks.folders import folder_of
 from secure_bloom.auditing.table_places import above_partitions
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.parquet.schema import partition_names
 
 
 class CopyRules:
@@ -52,9 +52,3 @@ class CopyRules:
         # Folders have those above them in common, and each is looked at once.
         self._columns.update(dict.fromkeys(climbed, self._columns[folder]))
         return self._columns[folder]
-
-
-def partition_names(folder: str) -> set[str]:
-    """Return the columns whose values name a folder and those above it."""
-    parts = (part.partition("=") for part in folder.split("/"))
-    return {unquote(name) for name, equals, _ in parts if equals}

@@ -32,7 +32,13 @@ from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import requested_limit
 from secure_bloom.cli.verbosity import say, settle_quiet
 from secure_bloom.cli.verbs import cli
-from secure_bloom.errors import ReportLostError, SecureBloomError, TimeLimitError, causes
+from secure_bloom.errors import (
+    ReportLostError,
+    SecureBloomError,
+    TimeLimitError,
+    causes,
+    missing_package,
+)
 from secure_bloom.running import end_process
 from secure_bloom.running.first_answer import left_threads
 
@@ -137,6 +143,9 @@ def _unforeseen(error: Exception) -> _Failure:
         return _Failure(message=f"the output cannot be written: {os.strerror(error.errno)}")
     if os.environ.get("SECURE_BLOOM_DEBUG"):
         raise error
+    missing = missing_package(error) if isinstance(error, ModuleNotFoundError) else None
+    if missing is not None:
+        return _Failure(message=missing.message, hint=missing.hint)
     # Only the type: the text of an unforeseen error could hold anything.
     return _Failure(
         message=f"unforeseen {type(error).__name__}",

@@ -289,7 +289,7 @@ def _print_estimate(cost: CostEstimate) -> None:
 def _duration(hours: float) -> str:
     seconds = hours * 3600
     if seconds < 120:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "less than 0.1 s"
     return f"{seconds / 60:.0f} min" if hours < 2 else f"{hours:,.1f} h"
 
 

@@ -261,7 +261,7 @@ def _keys(file: RekeyedFile, names: tuple[str, ...]) -> str:
 #: What the policy says of a key, for people.
 _IN_POLICY: Mapping[str | None, str] = {
     None: "",
-    "used": "",
+    "used": "in use",
     "older": "older",
     "retired": "retired",
     "missing": "does not name it",
@@ -276,12 +276,18 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
 
     Print the files too with ``verbose``, and if the report is about some keys only.
     """
+    live, skipped = report.files_by_key, report.skipped_by_key
     rows = [
-        [name, version or "", f"{count:,}", _IN_POLICY[report.standings[name]]]
-        for (name, version), count in report.files_by_key.items()
+        [
+            *(key[0], key[1] or "", f"{live.get(key, 0):,}"),
+            *([f"{skipped.get(key, 0):,}"] if skipped else ()),
+            _IN_POLICY[report.standings[key[0]]],
+        ]
+        for key in sorted({**live, **skipped}, key=str)
     ]
     if rows or not (report.unused or report.unknown or report.skipped):
-        print_table(["master key", "version", "files>", "policy"], rows)
+        columns = ["files>", "skipped>"] if skipped else ["files>"]
+        print_table(["master key", "version", *columns, "policy"], rows)
     for name in report.unused:
         seen = "only this version was looked at" if report.live_only else _SEEN
         print_line(f"{legible(name)}: nothing depends on it; {seen}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, repeat
@@ -109,13 +110,12 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
     @property
     def files_by_key(self) -> dict[tuple[str, str | None], int]:
         """The number of files that depend on each master key and version, by name."""
-        counts: dict[tuple[str, str | None], int] = {}
-        for file in self.files:
-            for key in file.keys:
-                found = (key.master_key, key.version)
-                counts[found] = counts.get(found, 0) + 1
-        # By their texts: a version may be None, which Python does not compare with a text.
-        return dict(sorted(counts.items(), key=str))
+        return _counted_by_key(self.files)
+
+    @property
+    def skipped_by_key(self) -> dict[tuple[str, str | None], int]:
+        """The number of ``skipped`` files that depend on each master key and version, by name."""
+        return _counted_by_key(self.skipped)
 
     @property
     def standings(self) -> dict[str, KeyStanding | None]:
@@ -200,6 +200,12 @@ def find_key_use(
         live_only=skipped is None,
         unknown=tuple(_unknown(only, known)),
     )
+
+
+def _counted_by_key(files: Iterable[FileKeyUse]) -> dict[tuple[str, str | None], int]:
+    counts = Counter((key.master_key, key.version) for file in files for key in file.keys)
+    # By their texts: a version may be None, which Python does not compare with a text.
+    return dict(sorted(counts.items(), key=str))
 
 
 def _known_names(access: Access) -> set[str]:

@@ -31,6 +31,7 @@ from secure_bloom.parquet.schema import (
     INT96_NOTE,
     Leaf,
     partition_error,
+    partition_names,
     require_filterable,
     select,
     unknown_column,
@@ -84,12 +85,15 @@ def check_policy(
     if table is not None:
         names = set[str]()
         seen = set[str]()
-        for own, leaves, paths in _columns_by_table(policy, table, keys, found):
+        for own, leaves, paths, partitioned in _columns_by_table(policy, table, keys, found):
             partitions = list(_partitions(own, paths))
             named = {error.column for error in partitions}
             others = (it for it in _problems_of_columns(own, leaves) if it.column not in named)
             found += [_in_section(own, error) for error in (*partitions, *others)]
-            own_names = [leaf.name for leaf in leaves]
+            own_names = {leaf.name for leaf in leaves}.union(
+                *(partition_names(folder) for folder in {it.rpartition("/")[0] for it in paths}),
+                partitioned,
+            )
             notes += _in_each_section(
                 own,
                 *_footer_alone(own, [leaf.path for leaf in leaves]),
@@ -207,22 +211,23 @@ def _lookalikes(
 
 def _columns_by_table(
     policy: KeyPolicy, table: str, keys: GivenKeys, found: list[SecureBloomError]
-) -> Iterator[tuple[KeyPolicy, tuple[Leaf, ...], Sequence[str]]]:
-    """Yield the columns and files at a path, table by table.
+) -> Iterator[tuple[KeyPolicy, tuple[Leaf, ...], Sequence[str], set[str]]]:
+    """Yield the columns, files and partition columns of logs at a path, table by table.
 
     Errors of other files go to ``found``.
     """
     own = policy.for_paths([table])
     listing = list_tables([table])
+    partitioned = {name for log in listing.logs for name in log.partition_columns}
     if not own.tables:
-        yield own, _leaves([table], keys, own), listing.paths
+        yield own, _leaves([table], keys, own), listing.paths, partitioned
         return
     policy = policy.with_tables_at(listing.places())
     found += (error for _, error in misspelt_tables(policy, [table], listing.paths))
     if is_catalog_address(table):
         # Its columns are those of the catalog: single files of it are not read.
         own = policy.for_table(next(iter(listing.paths), table))
-        yield own, _leaves([table], keys, own), listing.paths
+        yield own, _leaves([table], keys, own), listing.paths, partitioned
         return
     files: dict[str | None, list[str]] = {}
     for path in listing.paths:
@@ -232,7 +237,7 @@ def _columns_by_table(
             found.append(error)
     for paths in files.values():
         own = policy.for_table(paths[0])
-        yield own, _leaves(paths, keys, own), paths
+        yield own, _leaves(paths, keys, own), paths, partitioned
 
 
 def _leaves(paths: list[str], keys: GivenKeys, policy: KeyPolicy) -> tuple[Leaf, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from urllib.parse import unquote
 
 from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
@@ -253,6 +254,12 @@ def partition_error(name: str, paths: Iterable[str]) -> PolicyError | None:
         hint="write the table without this partition column, then encrypt it",
         column=name,
     )
+
+
+def partition_names(folder: str) -> set[str]:
+    """Return the columns whose values name a folder and those above it."""
+    parts = (part.partition("=") for part in folder.split("/"))
+    return {unquote(name) for name, equals, _ in parts if equals}
 
 
 def short_name(name: str) -> str:

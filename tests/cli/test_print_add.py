@@ -6,6 +6,7 @@ import pytest
 
 from secure_bloom.adding.report import (
     AddReport,
+    CostEstimate,
     FileAddReport,
     FilterReport,
 )
@@ -100,3 +101,25 @@ def test_each_version_has_a_line(
     line = capsys.readouterr().out
     assert line.startswith(f"{first} version 7: REENCRYPT, 1 file replaced, ")
     assert "bounds of 3 other files dropped" in line
+
+
+def test_a_cost_below_a_tenth_of_a_second_is_not_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cost = CostEstimate(
+        files=1,
+        bytes=1000,
+        sampled_files=1,
+        sampled_bytes=1000,
+        bytes_added=10,
+        share_added=0.01,
+        margin=0.0,
+        requests=3,
+        cpu_hours=0.01 / 3600,
+        listing_seconds=0.0,
+        driver_memory=1,
+        process_memory=1,
+        hours={"1": 0.01 / 3600, "8": 1 / 3600},
+    )
+    text = shown(capsys, AddReport(files=(added(),), dry_run=True, estimate=cost))
+    assert "less than 0.1 s of CPU time: less than 0.1 s on 1, 1.0 s on 8 cores" in text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from secure_bloom.cli.rekey_verbs import print_rekey_report, print_used_keys
-from secure_bloom.inspecting.key_use import FileKeyUse, KeyUseReport, UsedKey
+from secure_bloom.inspecting.key_use import FileKeyUse, KeyStanding, KeyUseReport, UsedKey
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
 
 
@@ -52,3 +54,17 @@ def test_a_footer_that_does_not_open_is_told(capsys: pytest.CaptureFixture[str])
     text = capsys.readouterr().out
     assert "1 file whose footer would not open" in text
     assert "email" not in text
+
+
+def test_files_that_readers_skip_are_counted_for_each_key(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (file,) = used(is_complete=True).files
+    keys = tuple(replace(key, in_policy=KeyStanding.USED) for key in file.keys)
+    files = tuple(FileKeyUse(path=f"{i}.parquet", keys=keys) for i in range(6))
+    report = KeyUseReport(files=files[:4], skipped=files[4:], only=("k_f", "k_pii"))
+    print_used_keys(report, verbose=False)
+    head, _, footer, _, *_ = capsys.readouterr().out.strip().splitlines()
+    assert head.split() == ["master", "key", "version", "files", "skipped", "policy"]
+    assert footer.split() == ["k_f", "2", "4", "2", "in", "use"]
+    assert (report.files_by_key[("k_f", "2")], report.skipped_by_key[("k_f", "2")]) == (4, 2)

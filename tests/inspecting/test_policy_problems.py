@@ -111,3 +111,13 @@ def test_a_sensitive_column_that_partitions_the_table(tmp_path: Path, rule: str)
         (tmp_path / "policy.toml").write_text(KMS + text)
         with pytest.raises(sb.PolicyError, match=said):
             sb.reencrypt(table, policy=tmp_path / "policy.toml")
+
+
+def test_a_partition_column_may_be_named_as_clear(tmp_path: Path) -> None:
+    (tmp_path / "t" / "country%20code=de").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "t" / "country%20code=de" / "x.parquet")
+    clear = '[classified]\nclear = ["id", "country code", "contry"]\n'
+    (note,) = checked(
+        tmp_path, "[columns.id]\nbloom = true\n" + clear, table=str(tmp_path / "t")
+    ).notes
+    assert note.startswith("[classified] clear: there is no column contry")

@@ -252,6 +252,9 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
     if content is Content.KEYS:
         return [KEYS_IN_LAKE.finding("the file holds keys", path=path)]
     if content is Content.PACKED:
+        # The search for values has a finding for each part that it cannot unpack.
+        if search.words is not None and search.traced[-1].trace.unread:
+            return []
         what = "an archive that cannot be unpacked here, in which a copy may be"
         return [UNCHECKED_COPY.finding(what, path=path)]
     if content is Content.PAGES:

@@ -274,3 +274,9 @@ def test_columns_that_may_be_in_clear_are_not_searched_for_where_a_file_encrypts
     assert [it.column for it in report.findings if it.id == "values-in-clear"] == []
     assert report.leak_search is not None
     assert {it["column"] for it in report.leak_search["columns"]} == {"email", "iban"}
+
+
+def test_an_archive_that_cannot_be_searched_is_one_finding(tmp_path: Path) -> None:
+    folder = sound(tmp_path).parent
+    (folder / "old.7z").write_bytes(b"7z\xbc\xaf\x27\x1c" + bytes(200))
+    assert ids(Example(path=folder).audit(check_values=True)) == ["unchecked-copy"]
