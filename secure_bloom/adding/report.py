@@ -138,7 +138,9 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AddReport(CommittingReport[FileAddReport]):
-    """A whole run. With ``dry_run`` nothing was written, and ``estimate`` is what a run costs.
+    """What an ``add`` did to each file. With ``dry_run`` nothing was written.
+
+    ``estimate`` is what a run on all files is expected to cost.
 
     ``notes`` name files that were left unchanged and need attention, and summary files that
     describe changed files. They repeat the notes of single files.

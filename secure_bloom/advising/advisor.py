@@ -36,16 +36,16 @@ TryWith = Callable[[float], ColumnTrial]
 
 
 def better_fpp(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
-    """Return a probability that serves the table better than 1 %, with its trial, or None.
+    """Return a false positive probability that suits the table better than 1 %, or None.
 
-    Another probability is tried only if an estimate promises that it is better, because each
+    Its trial is returned with it. Another probability is tried only if an estimate promises that it is better, because each
     trial takes as long as the first one.
     """
     return _with_less_to_read(trial, try_with) or _with_fewer_in_vain(trial, try_with)
 
 
 def _with_less_to_read(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
-    """Return a probability with which lookups of absent values read clearly less, or None."""
+    """Return the false positive probability with which absent values cost clearly less, or None."""
     for fpp, size in _OTHERS.items():
         if trial.absent is not None and _promises(trial.absent, fpp, size):
             other = try_with(fpp)

@@ -134,9 +134,10 @@ def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFi
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RekeyReport(CommittingReport[RekeyedFile]):
-    """A whole run. ``notes`` name files beside the changed ones that need attention.
+    """What a run did to each file.
 
-    They repeat the notes of single files.
+    ``notes`` name files beside the changed ones that need attention. They repeat the notes of
+    single files.
     """
 
     ROWS: ClassVar = ("files", "columns")

@@ -230,7 +230,7 @@ class Rotation(RekeyWork):
         wanted = wanted_protection(self.policy_of(path), footer.leaves)
         if before.footer_mode is not wanted.footer_mode:
             raise _otherwise(
-                f"the policy says that the footer is {wanted.footer_mode}, it is "
+                f"the policy says that the footer is {wanted.footer_mode}, but it is "
                 f"{before.footer_mode}"
             )
         columns = []
@@ -240,7 +240,7 @@ class Rotation(RekeyWork):
             is_kept = said != found and is_unknown(self.policy, leaf.path)
             if said != found and not is_kept:
                 raise _otherwise(
-                    f"the policy says that column {leaf.name} is {said}, it is {found}"
+                    f"the policy says that column {leaf.name} is {said}, but it is {found}"
                 )
             columns.append(old if is_kept else new)
         return replace(wanted, columns=tuple(columns))

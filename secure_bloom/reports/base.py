@@ -70,7 +70,7 @@ class Report(ABC):
             return self.to_arrow().to_pandas()
         except ModuleNotFoundError as exc:
             raise PolicyError(
-                "to_pandas() needs pandas", hint="pip install pandas; to_arrow() does without"
+                "to_pandas() needs pandas", hint="pip install pandas, or use to_arrow()"
             ) from exc
 
     def __repr__(self) -> str:

@@ -146,7 +146,7 @@ class MemoryAccount:
 
     @property
     def most(self) -> int:
-        """The bytes of the whole share."""
+        """The most bytes that all holders of the share may keep together."""
         return self._share.most
 
     def take(self, size: int) -> bool:

@@ -205,8 +205,8 @@ def _undone_on_error(fd: int, size: int) -> Iterator[None]:
             _cut_off(fd, size, before)
         except OSError as exc:
             raise UnfinishedWriteError(
-                "writing failed, and the system could not take back what was written after the "
-                f"old file: {(exc.strerror or 'it failed').lower()}",
+                "writing failed, and the bytes that were written after the old file could not be "
+                f"removed: {(exc.strerror or 'it failed').lower()}",
                 hint="add --in-place cuts it off when it runs again",
             ) from error
         raise

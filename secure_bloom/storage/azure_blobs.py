@@ -242,7 +242,7 @@ def conditions(_: StoredObject) -> Conditions:
 
 
 def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:
-    """Return a range of the blob. With a mark, the store refuses another entity tag."""
+    """Return a range of the blob. ``mark`` is the entity tag that it must have, if given."""
     start, end = extent
     condition: dict[str, Any] = {}
     if mark is not None:
@@ -258,7 +258,7 @@ def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeA
 
 
 def remove(target: StoredObject, mark: str | None) -> None:
-    """Remove the blob. With a mark, the store refuses to remove one with another entity tag."""
+    """Remove the blob. ``mark`` is the entity tag that it must have, if given."""
     condition = (
         {} if mark is None else {"etag": mark, "match_condition": MatchConditions.IfNotModified}
     )

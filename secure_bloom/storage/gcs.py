@@ -133,13 +133,13 @@ def conditions(_: StoredObject) -> Conditions:
 
 
 def remove(target: StoredObject, mark: str | None) -> None:
-    """Remove the object. With a mark, the store refuses to remove another generation."""
+    """Remove the object. ``mark`` is the generation that it must have, if given."""
     condition = {} if mark is None else {"if_generation_match": int(mark)}
     target.client.bucket(target.bucket).blob(target.key).delete(**condition)
 
 
 def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:
-    """Return a range of the object. With a mark, the store refuses to read another generation.
+    """Return a range of the object. ``mark`` is the generation that it must have, if given.
 
     An extent that starts below zero means the last bytes of the object.
     """

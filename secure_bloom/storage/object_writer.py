@@ -325,10 +325,10 @@ class Sdk(Protocol):
         """Return the conditions that the store honours."""
 
     def read_range(self, target: StoredObject, extent: Extent, mark: str | None, /) -> RangeAnswer:
-        """Return a range of an object. With a mark, the store refuses another mark."""
+        """Return a range of an object. The store refuses if ``mark`` is given and has changed."""
 
     def remove(self, target: StoredObject, mark: str | None, /) -> None:
-        """Remove an object. With a mark, the store refuses another mark."""
+        """Remove an object. The store refuses if ``mark`` is given and has changed."""
 
 
 def sdk_of(store: ObjectStore) -> Sdk:

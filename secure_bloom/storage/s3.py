@@ -247,7 +247,7 @@ def conditions(target: StoredObject) -> Conditions:
 
 
 def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:
-    """Return a range of the object. With a mark, the store refuses another entity tag.
+    """Return a range of the object. ``mark`` is the entity tag that it must have, if given.
 
     An extent that starts below zero means the last bytes of the object.
     """
@@ -265,7 +265,7 @@ def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeA
 
 
 def remove(target: StoredObject, mark: str | None) -> None:
-    """Remove the object. With a mark, the store refuses to remove one with another entity tag."""
+    """Remove the object. ``mark`` is the entity tag that it must have, if given."""
     condition = {} if mark is None else {"IfMatch": mark}
     target.client.delete_object(**where(target), **condition)
 

@@ -171,7 +171,10 @@ def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
 
 
 def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
-    """Yield the occurrences in all parts taken as one: an archive may have many small files."""
+    """Yield the columns whose values occur in the parts of a file, taken together.
+
+    An archive may have many small files, each with too few values to show it.
+    """
     if len(trace.parts) < 2:
         return
     import numpy as np

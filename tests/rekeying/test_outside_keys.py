@@ -117,7 +117,7 @@ def test_what_the_policy_says_otherwise_is_seen_in_a_footer_in_clear(tmp_path: P
     new = tmp_path / "new.toml"
     new.write_text(policy(columns={"email": "k_pii"}, mode="plaintext", encryption=OUTSIDE))
     [failed] = sb.rotate_keys(path, policy=new, keys=Renewing()).failed
-    assert "column id is in clear, it is under a key of its own" in str(failed.error)
+    assert "column id is in clear, but it is under a key of its own" in str(failed.error)
 
 
 def test_keys_that_nothing_refers_to_go(tmp_path: Path) -> None:

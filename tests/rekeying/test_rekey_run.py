@@ -116,11 +116,11 @@ def test_rotation_says_how_a_file_is_other_than_the_policy(file: Path, tmp_path:
     (tmp_path / "old.toml").write_text(policy(columns={"email": "k_pii"}))
     sb.reencrypt(file, policy=tmp_path / "old.toml", keys=KEYS)
     cases = {
-        "says that the footer is signed, it is encrypted": policy(
+        "says that the footer is signed, but it is encrypted": policy(
             mode="plaintext", columns={"email": "k_pii"}
         ),
-        "column email is in clear, it is under a key of its own": policy(columns={}),
-        "under the footer's key, it is in clear": policy(columns={"email": "k_pii"}, uniform=True),
+        "column email is in clear, but it is under a key of its own": policy(columns={}),
+        "under the footer's key, but it is in clear": policy(columns={"email": "k_pii"}, uniform=True),
     }
     for told, text in cases.items():
         (tmp_path / "new.toml").write_text(text)

@@ -149,7 +149,7 @@ def test_an_append_that_cannot_be_taken_back_says_so(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", failing)
-        with pytest.raises(UnfinishedWriteError, match="could not take back") as caught:
+        with pytest.raises(UnfinishedWriteError, match="could not be removed") as caught:
             appended(data_file)
     assert "nothing was changed" not in f"{caught.value} {caught.value.hint}"
 

@@ -266,7 +266,7 @@ def united(lists: Iterable[AvroFile]) -> Any:
     for schema in schemas:
         if missing := sorted(_fields(schema).keys() - _fields(widest).keys()):
             raise UnsupportedFeatureError(
-                f"two lists of manifests differ: one lacks {', '.join(missing)}",
+                f"two manifest lists have different fields: one lacks {', '.join(missing)}",
                 hint="compact the table's manifests by its own engine",
             )
     return widest

@@ -208,7 +208,11 @@ def ask_filters(
     base: int = 0,
     is_opened: bool = False,
 ) -> NDArray[np.uint8]:
-    """Return the answer of each filter for a run of the hashes: one of the ``ANSWER`` numbers."""
+    """Return one of the ``ANSWER`` numbers for each filter: whether it may have one of its hashes.
+
+    ``runs`` has the start and end of the hashes that each filter is asked for. ``bounds`` and
+    ``base`` say where each filter is in ``data``, as :func:`numpy_loops.ask` reads them.
+    """
     answers = np.empty(len(runs), np.uint8)
     ask = (extension.native or numpy_loops).ask
     ask(data, base, bounds, is_opened, _rest_of_header(), hashes, runs, answers)
