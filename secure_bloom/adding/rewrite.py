@@ -232,7 +232,7 @@ class Rewriter(FileRewriter):
 
     @classmethod
     def opened(cls, request: FilterRequest, access: Access, mode: WriteMode) -> Self:
-        """Return the work, in any process. Raises the errors of the access."""
+        """Return the work. Any process can call this. Raises the errors of the access."""
         return cls(request=request, resolver=access.checked_resolver(), mode=mode)
 
     def check(self, files: Sequence[str]) -> int | None:

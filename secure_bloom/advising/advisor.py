@@ -38,8 +38,8 @@ TryWith = Callable[[float], ColumnTrial]
 def better_fpp(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
     """Return a false positive probability that suits the table better than 1 %, or None.
 
-    Its trial is returned with it. Another probability is tried only if an estimate promises that it is better, because each
-    trial takes as long as the first one.
+    Its trial is returned with it. Another probability is tried only if an estimate promises that
+    it is better, because each trial takes as long as the first one.
     """
     return _with_less_to_read(trial, try_with) or _with_fewer_in_vain(trial, try_with)
 

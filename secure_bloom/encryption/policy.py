@@ -529,12 +529,8 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
     with located(path=os.fspath(path)):
         source = read_policy(Path(path))
     found = tuple(problems(source.table))
-    for part in source.included:
-        own = {error.message for error in problems(source.alone(part).table)}
-        for error in found:
-            if error.message in own:
-                error.path = os.fspath(part)
     if found:
+        _name_files(found, source)
         return None, found
     try:
         # Tables that make sense alone may contradict each other, such as a column key without a
@@ -552,14 +548,22 @@ def _loaded(source: PolicySource, path: str) -> KeyPolicy:
     try:
         return _united(source, path)
     except PolicyError as error:
-        for part in source.included:
-            try:
-                _united(source.alone(part), os.fspath(part))
-            except PolicyError as own:
-                if own.message == error.message:
-                    error.path = os.fspath(part)
-                    break
+        _name_files([error], source)
         raise
+
+
+def _name_files(errors: Collection[PolicyError], source: PolicySource) -> None:
+    """Give each error the path of the first included file that has the mistake by itself."""
+    for part in reversed(source.included):
+        alone = source.alone(part)
+        own = {error.message for error in problems(alone.table)}
+        try:
+            _united(alone, os.fspath(part))
+        except PolicyError as mistake:
+            own.add(mistake.message)
+        for error in errors:
+            if error.message in own:
+                error.path = os.fspath(part)
 
 
 def _united(source: PolicySource, path: str) -> KeyPolicy:

@@ -229,7 +229,7 @@ class ColumnTypes:
 
 
 def _is_of_another_format(file: InputFile) -> bool:
-    """Return whether the data file, by its name, has no Parquet footer that could name types."""
+    """Return whether the name of the data file says that it is ORC or Avro, without a footer."""
     return file.name.removesuffix(SUFFIX).endswith((".orc", ".avro"))
 
 

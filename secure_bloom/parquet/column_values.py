@@ -37,7 +37,7 @@ from secure_bloom.parquet.pages import (
     read_first_pages,
     read_pages,
 )
-from secure_bloom.parquet.plain_pages import encoded_entries, plain_entries, plain_values
+from secure_bloom.parquet.plain_pages import encoded_entries, plain_entries
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding
 from secure_bloom.parquet.value_arrays import EncodedValues, Entries, as_entries
@@ -127,17 +127,6 @@ def _read(file: InputFile, chunk: Chunk, plain: PlainReader[E]) -> ChunkEntries[
         upper_bound=selection.upper_bound,
         entries=_located(chunk, _entries(selection, plain)),
     )
-
-
-def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[EncodedValues | None]:
-    """Yield the values of :func:`read_entries`, page by page, as they are encoded.
-
-    Yield None for a page that pyarrow must decode.
-    """
-    selection = _select(file, chunk, takes_small=False)
-    pages = [*selection.dictionary, *selection.data]
-    codec = chunk.codec
-    return _located(chunk, (plain_values(chunk.leaf, codec, page) for page in pages))
 
 
 def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:

@@ -154,7 +154,9 @@ class FileCiphers:
         # Someone may have cut the algorithm out of a footer in clear, to have the column read as
         # plain.
         if self.algorithm is None:
-            raise FormatError("the column is encrypted, the footer names no encryption algorithm")
+            raise FormatError(
+                "the column is encrypted, but the footer names no encryption algorithm"
+            )
         prepared, footer = self._prepared_key(crypto, name), self.footer
         return prepared.column_cipher(
             # A column may be read without the footer key; the AAD needs no key.

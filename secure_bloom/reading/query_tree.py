@@ -87,7 +87,7 @@ def given_bytes(
         for side in sides:
             if _HEX.fullmatch(str(side.get("literal", {}).get("text"))):
                 raise PolicyError(
-                    "bytes are compared with a text that begins with hex:",
+                    "the condition compares bytes with a text that begins with hex:",
                     hint="write from_hex('00ff'), or give the bytes as a parameter",
                 )
             name = side.get("identifier", "")

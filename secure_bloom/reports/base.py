@@ -142,7 +142,7 @@ F = TypeVar("F", bound=FileOutcome)
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WritingReport(Report, Generic[F]):
-    """A run that writes files, and the ``seconds`` that it took. A ``dry_run`` writes no file.
+    """What a run did to each file, and the ``seconds`` that it took. A ``dry_run`` writes no file.
 
     ``notes`` name what the run left behind that needs attention. They repeat the notes of single
     files.

@@ -61,10 +61,6 @@ class BesideJob(Generic[R]):
     notes: Callable[[Sequence[TableCommit]], Iterable[str]] = lambda _: ()
 
 
-#: What only a file that was written, or that failed, has.
-_OF_NEW_FILE = ("error", "hint", "new_path")
-
-
 def table_choice(
     where: str | None,
     since: datetime | str | int | None,

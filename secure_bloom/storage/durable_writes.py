@@ -44,7 +44,7 @@ def write_all(fd: int, parts: Iterable[bytes], offset: int) -> int:
     while pending:
         written = os.pwritev(fd, list(islice(pending, _IOV_MAX)), offset)
         if written == 0:
-            raise OSError(errno.EIO, "the system wrote none of the bytes")  # or this would go on for ever
+            raise OSError(errno.EIO, "the system wrote none of the bytes")  # else: no end
         offset += written
         _drop(pending, written)
     return offset

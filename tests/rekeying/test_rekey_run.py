@@ -120,7 +120,9 @@ def test_rotation_says_how_a_file_is_other_than_the_policy(file: Path, tmp_path:
             mode="plaintext", columns={"email": "k_pii"}
         ),
         "column email is in clear, but it is under a key of its own": policy(columns={}),
-        "under the footer's key, but it is in clear": policy(columns={"email": "k_pii"}, uniform=True),
+        "under the footer's key, but it is in clear": policy(
+            columns={"email": "k_pii"}, uniform=True
+        ),
     }
     for told, text in cases.items():
         (tmp_path / "new.toml").write_text(text)

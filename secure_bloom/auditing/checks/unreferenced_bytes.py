@@ -72,10 +72,9 @@ _MOST_PLACES = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegalBounds:
-    """The bounds that may be in clear: those of columns in clear, also in older footers or indexes.
+    """The bounds of columns in clear. Older footers and indexes may have them in clear too.
 
-    ``indexes`` are the offsets of column indexes that the footer names, which have a check of their
-    own.
+    ``indexes`` are the offsets of column indexes that the footer names. Another check reads them.
     """
 
     indexes: frozenset[int | None]

@@ -60,7 +60,7 @@ def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[Liv
     """Return the files that were added after a version."""
     if version > table.version:
         raise PolicyError(
-            f"since is version {version}, the latest version of the table is {table.version}",
+            f"since is version {version}, but the latest version of the table is {table.version}",
             path=table.folder,
         )
     before = snapshot(table.folder, version=version)

@@ -267,7 +267,7 @@ def _with_prefix(footer: Footer) -> tuple[bytes, bytes]:
     """Return the file's algorithm with the caller's AAD prefix in it, and the file's AAD."""
     algorithm = footer.tail.algorithm
     if algorithm is None:
-        raise FormatError("columns are encrypted, the footer names no encryption algorithm")
+        raise FormatError("columns are encrypted, but the footer names no encryption algorithm")
     file_aad = file_aad_of(algorithm, footer.keys)
     # Prefix and unique part are only ever used joined.
     uses_ctr = algorithm.AES_GCM_CTR_V1 is not None

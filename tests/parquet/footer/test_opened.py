@@ -429,7 +429,7 @@ def test_metadata_in_clear_stays_in_clear_when_it_is_edited(tmp_path: Path) -> N
         ),
         (
             lambda c: setattr(c, "crypto_metadata", ColumnCryptoMetaData.of()),
-            "the column is encrypted, the footer names no encryption algorithm",
+            "the column is encrypted, but the footer names no encryption algorithm",
         ),
         (
             lambda c: c.meta_data.tree.fields.update(
