@@ -101,6 +101,20 @@ def test_what_is_not_taken_says_what_is(lake: Bucket) -> None:
         sb.inspect(path, storage_options={"aws_region": "eu-west-1"})
 
 
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ("aws_access_key_id", "aws_secret_access_key"),
+        ("aws_secret_access_key", "aws_access_key_id"),
+    ],
+)
+def test_half_of_a_pair_of_keys_names_the_other(given: str, missing: str) -> None:
+    with pytest.raises(sb.PolicyError, match="one key of a pair") as caught:
+        sb.read_table("s3://lake/x", storage_options={given: "hidden"})
+    assert missing in str(caught.value.hint)
+    assert "hidden" not in f"{caught.value}{caught.value.hint}"
+
+
 def test_a_right_lasts_as_long_as_its_block() -> None:
     options = {"aws_endpoint_url": "http://127.0.0.1:1"}
     assert storage_grant("local/x", options) is None
