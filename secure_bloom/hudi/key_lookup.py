@@ -284,7 +284,7 @@ def present_keys(
             # The values get the type of the batch: pyarrow does not compare binary of 32 bit
             # offsets with binary of 64 bit offsets.
             wanted = pa.array(candidates, array.type)
-            found.update(array.filter(pc.is_in(array, value_set=wanted)).to_pylist())
-        if len(found) == len(candidates):
-            break
+            found.update(array.filter(pc.is_in(array, value_set=wanted)).unique().to_pylist())
+            if len(found) == len(candidates):
+                return found
     return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import hudi
@@ -117,6 +119,22 @@ def test_only_keys_really_present_count(tmp_path: Path) -> None:
     stored = hudi.read_record_key_filter(path)
     assert stored is not None
     assert stored.max_key == "b"
+
+
+def test_one_key_in_many_rows_is_one_value_of_python(tmp_path: Path) -> None:
+    table = pa.table({KEY_COLUMN: pa.array(["x" * 1_000] * 20_000).dictionary_encode()})
+    path = tmp_path / "x.parquet"
+    # One page, and so one array.
+    pq.write_table(table, path, write_batch_size=20_000)
+    hudi.lookup(path, ["y"])
+    tracemalloc.start()
+    try:
+        report = hudi.lookup(path, ["x" * 1_000, "absent"])
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert report.found == {"x" * 1_000: (str(path),), "absent": ()}
+    assert most < 2_000_000
 
 
 def test_false_positives_are_counted(tmp_path: Path) -> None:
