@@ -104,6 +104,12 @@ def _settings(options: Mapping[str, object]) -> S3Settings | None:
             found |= _taken(value)
         elif lowered not in _NEEDLESS:
             found |= _taken({lowered: value})
+    if ("access_key" in found) != ("secret_key" in found):
+        missing = "access_key_id" if "secret_key" in found else "secret_access_key"
+        raise PolicyError(
+            f"storage_options has one key of a pair, and no aws_{missing}",
+            hint=f"give aws_{missing} too, or neither of them; {_ELSEWHERE}",
+        )
     return S3Settings(**found) if found else None
 
 
@@ -127,11 +133,11 @@ def shared_grant(paths: Paths, options: Mapping[str, object]) -> StoreGrant | No
 
     Raises PolicyError for a credential, because the engine that sends it could show it in a plan.
     """
-    grant = storage_grant(paths, options)
     inner = options.get("client_kwargs")
     for name in (*options, *(inner if isinstance(inner, Mapping) else ())):
         if _NAMES.get(str(name).lower()) in _SECRET:
             raise _not_shared(f"storage_options has {name}, and")
+    grant = storage_grant(paths, options)
     if grant is not None and "@" in (grant.settings.endpoint or ""):
         raise _not_shared("the endpoint in storage_options has a password, and")
     return grant

@@ -36,15 +36,6 @@ class S3Settings:
     connect_timeout: float | None = None
     request_timeout: float | None = None
 
-    def __post_init__(self) -> None:
-        """Raise PolicyError for half of a pair of keys."""
-        if (self.access_key is None) != (self.secret_key is None):
-            missing = "access_key_id" if self.access_key is None else "secret_access_key"
-            raise PolicyError(
-                f"the settings of S3 have one key of a pair, and no {missing}",
-                hint=f"give aws_{missing} (s3.{missing.replace('_', '-')} in Iceberg) too, or none",
-            )
-
     def without_credentials(self) -> S3Settings:
         """Return the settings that say where the store is, without credentials."""
         return replace(self, access_key=None, secret_key=None, session_token=None, proxy=None)

@@ -145,7 +145,7 @@ def test_tables_of_every_format_are_known(lake: Path, reads: Reads, log: str) ->
 
 @pytest.mark.parametrize("option", ["--policy", "--keyring", "--parameters"])
 def test_no_file_of_an_option_is_replaced(lake: Path, option: str) -> None:
-    (lake / "kept.csv").write_text("{}")
+    (lake / "kept.csv").write_text("" if option == "--policy" else "{}")
     for words in (["read", "first", "--where", "a = 1"], ["sql", "select 1 from 'first'"]):
         refused(lake, INPUT, *words, option, "kept.csv", "--output", f"{lake}/kept.csv")
 

@@ -350,7 +350,7 @@ def test_bytes_are_given_as_they_are_written(
 
 
 def test_a_text_is_never_taken_for_bytes(table: sb.Table) -> None:
-    with pytest.raises(sb.PolicyError, match="bytes are compared with a text") as caught:
+    with pytest.raises(sb.PolicyError, match="compares bytes with a text") as caught:
         table.sql("SELECT id FROM self WHERE raw = 'hex:07'")
     assert "from_hex(" in str(caught.value.hint)
     given = {"text": "hex:07"}
