@@ -57,7 +57,8 @@ def reencrypt(
 
     A Delta table, or a table of an Iceberg catalog (``iceberg://CATALOG/NAMESPACE.TABLE``), given
     alone, gets new files and a commit.  Bounds of columns with a key are removed from its metadata.
-    The old files stay, under their old keys, until the table's own maintenance removes them.
+    The old files stay as they were, in clear or under their old keys, until the table's own
+    maintenance removes them.
 
     Args:
         paths: Files, folders, globs or URIs, or one Delta or Iceberg table.

@@ -23,6 +23,7 @@ from secure_bloom.cli.row_formats import (
 )
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
+    once,
     print_hidden,
     with_access_to_read,
     with_common_options,
@@ -44,14 +45,27 @@ if TYPE_CHECKING:
 
 @click.command("read")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("-w", "--where", metavar="TEXT", help="The rows to read, by default all.")
+@click.option(
+    "-w",
+    "--where",
+    multiple=True,
+    callback=once,
+    metavar="TEXT",
+    help="The rows to read, by default all.",
+)
 @click.option("--where-from", metavar="FILE", help="The condition from a file; - is stdin.")
 @click.option(
     "--parameters",
     metavar="FILE",
     help='Values of :name in the condition: {"name": value} in JSON; - is stdin.',
 )
-@click.option("--columns", metavar="A,B", help="The columns to read, by default all.")
+@click.option(
+    "--columns",
+    multiple=True,
+    callback=once,
+    metavar="A,B",
+    help="The columns to read, by default all.",
+)
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N rows.")
 @click.option(
     "--explain",

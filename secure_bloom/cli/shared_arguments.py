@@ -299,11 +299,27 @@ def with_jobs_option(function: F) -> F:
     return jobs(SUMMARY(function))
 
 
+def once(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Return the value of an option, declared as ``multiple``, that chooses rows or columns.
+
+    Raises UsageError for an option that is given twice: click would take the last one in silence.
+    """
+    if len(values) > 1:
+        raise click.UsageError(
+            f"{option.opts[-1]} is given {len(values)} times: give it once, conditions joined by "
+            "and, columns by commas",
+            context,
+        )
+    return values[0] if values else None
+
+
 def with_table_options(function: F) -> F:
     """Add ``--where``, ``--since``, ``--commit-every`` and ``--branch`` to a verb that commits."""
     where = click.option(
         "-w",
         "--where",
+        multiple=True,
+        callback=once,
         metavar="TEXT",
         help="The files of these partitions, such as \"day = '2026-11-20'\"; of an Iceberg table "
         "also by columns, as far as bounds of files decide.",

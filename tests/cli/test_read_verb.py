@@ -207,3 +207,20 @@ def test_an_error_before_the_first_row_leaves_no_header(lake: Path, tmp_path: Pa
     done = run("read", tmp_path / "x.parquet", "--keyring", lake / "keyring.json")
     assert_error(done, "does not authenticate")
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("read", "PATH", "--where", "a = 1", "-w", "b = 2"),
+        ("read", "PATH", "--columns", "a", "--columns", "b"),
+        ("add", "PATH", "-c", "a", "--where", "d = 1", "--where", "d = 2"),
+        ("paimon", "build", "PATH", "-c", "a", "-w", "d = 1", "-w", "d = 2"),
+    ],
+    ids=" ".join,
+)
+def test_what_chooses_rows_or_columns_is_given_once(tmp_path: Path, words: tuple[str, ...]) -> None:
+    pq.write_table(pa.table({"a": [1, 1], "b": [1, 2]}), tmp_path / "x.parquet")
+    done = run(*(str(tmp_path) if word == "PATH" else word for word in words))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is given 2 times" in done.stderr

@@ -41,8 +41,8 @@ from secure_bloom.storage.column_mapping import ColumnMapping
 
 _CLUSTERING = "delta.clustering"
 _OLD_FILES = (
-    "the old files, `path` in the report, stay for time travel, under their old keys, until the "
-    "table's VACUUM removes them: a key that is destroyed earlier takes the older "
+    "the old files, `path` in the report, stay for time travel, in clear or under their old keys, "
+    "until the table's VACUUM removes them: a key that is destroyed earlier takes the older "
     "versions with it, and a key that has leaked opens them until then"
 )
 _LOCKED_OUT = "deltalake, Polars, DataFusion and DuckDB"

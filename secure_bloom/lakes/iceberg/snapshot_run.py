@@ -52,9 +52,9 @@ from secure_bloom.storage.store_grants import StoreGrant
 #: The name of each commit in a report.
 OPERATION: Final = SNAPSHOT
 _OLD_FILES: Final = (
-    "the old files, `path` in the report, stay for time travel, under their old keys, until the "
-    "table's maintenance expires their snapshots: a key that is destroyed earlier takes these "
-    "snapshots with it, and a key that has leaked opens them until then"
+    "the old files, `path` in the report, stay for time travel, in clear or under their old keys, "
+    "until the table's maintenance expires their snapshots: a key that is destroyed earlier takes "
+    "these snapshots with it, and a key that has leaked opens them until then"
 )
 _LOCKED_OUT: Final = "pyiceberg, Iceberg's Java library (Spark) and DuckDB"
 _OLD_BOUNDS: Final = (
