@@ -51,7 +51,7 @@ from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.packed import PIECE, UnreadError
 from secure_bloom.tracing.parquet_columns import Protected
 from secure_bloom.tracing.runs import is_content
-from secure_bloom.tracing.sources import DEEPEST, parts_of
+from secure_bloom.tracing.sources import TOO_DEEP, parts_of
 from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
 #: Bytes of a text that are asked at a time: what the kernel writes stays in the cache.
@@ -261,11 +261,11 @@ class _Scan:
     def _take_file(self, content: bytes, seen: _Seen, depth: int, *, missed: bool) -> None:
         """Search a file that is encoded in a text. Its words count for the part that has the text.
 
-        With ``missed``, unread parts are listed. They are not listed for files that were recognized
-        by a short mark only, because other bytes have short marks by chance.
+        With ``missed``, unread parts are listed. For files that were recognized by a short mark
+        only, they are not, because other bytes have short marks by chance.
         """
         opened = Opened.of(len(content))
-        parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=DEEPEST - 2)
+        parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=depth)
         next(parts)
         for part in parts:
             if part.arrays is not None:
@@ -274,8 +274,9 @@ class _Scan:
                         self._take_text(_lines(texts), seen, depth)
             for piece in part.pieces or ():
                 self._take_text(piece, seen, depth)
-        if missed:
-            self.unread |= {(seen.place, reason): None for _, reason in opened.unread}
+        # What lies that deep was opened, and not recognized by chance.
+        reasons = [it for _, it in opened.unread if missed or it == TOO_DEEP]
+        self.unread |= {(seen.place, reason): None for reason in reasons}
 
 
 def _packed_values(texts: pa.Array) -> Iterator[bytes]:

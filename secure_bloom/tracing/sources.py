@@ -58,6 +58,7 @@ from secure_bloom.tracing.unmarked import Evenness, without_mark
 
 #: How many containers may be in one another.
 DEEPEST: Final = 8
+TOO_DEEP: Final = f"a container inside more than {DEEPEST} others"
 #: Bytes that a codec unpacks before it is believed that it packed the file.
 _MOST_TRIED: Final = 16 << 20
 
@@ -70,7 +71,7 @@ def parts_of(file: BinaryIO, opened: Opened, place: str = "", depth: int = 0) ->
     try:
         openers = list(_openers(file, head, depth + 1))
         if openers and depth >= DEEPEST:
-            raise UnreadError(f"a container inside more than {DEEPEST} others")
+            raise UnreadError(TOO_DEEP)
     except UnreadError as error:
         opened.missed(place, error)
         return

@@ -258,6 +258,8 @@ FOUND: dict[str, bytes | Callable[[], bytes]] = {
     "gzip after zeros": gzip.compress(b"a") + bytes(512) + GZIP,
     "gzip after other bytes": gzip.compress(b"a") + b"junk!" + GZIP,
     "gzip of gzip of xz": gzip.compress(gzip.compress(XZ)),
+    "Base64 of a packed tar with gzip": base64.b64encode(gzip.compress(tarred(GZIP))),
+    "hexadecimal of zip of tar of gzip of xz": zipped(tarred(gzip.compress(XZ))).hex().encode(),
     "deflate": deflated(),
     "zlib inside other bytes": STUB + ZLIB + STUB,
     "zlib, fastest": zlib.compress(PLAIN, 1),
@@ -374,6 +376,15 @@ def test_what_is_not_opened_is_listed(tmp_path: Path, what: str) -> None:
     (tmp_path / "x").write_bytes(content)
     (file,) = search(tmp_path).files
     assert reason in " ".join(it.reason for it in file.unread)
+
+
+def test_a_text_that_holds_too_many_containers_is_listed(tmp_path: Path) -> None:
+    content = GZIP
+    for _ in range(9):
+        content = gzip.compress(content)
+    (tmp_path / "x").write_bytes(base64.b64encode(content))
+    (file,) = search(tmp_path).files
+    assert "inside more than 8 others" in " ".join(it.reason for it in file.unread)
 
 
 @pytest.mark.parametrize("mark", [b"\x89PNG\r\n\x1a\n", b"\0\0\0\x20ftypisom", b"\x7fELF", b"PFA1"])
