@@ -225,16 +225,18 @@ def _number_forms(values: pa.Array) -> Iterator[pa.Array]:
 
 
 def _exponents(texts: list[str]) -> Iterator[pa.Array]:
-    """Yield large whole numbers as Java and Python write doubles: 1.2345678E7, 1.2345678e+07."""
+    """Yield large whole numbers as Java and Python write doubles: 1.2345678E7, 1.2345678e+07.
+
+    Those that end in zeros come with them too: 1.23456780e+08.
+    """
     digits = [text.lstrip("-") for text in texts]
-    are_large = [len(it) > 7 and it.isdigit() for it in digits]
-    for width in (1, 2):
-        yield _encoded(
-            [
-                f"{_mantissa(it)}e{len(it) - 1:0{width}d}" if is_large else ""
-                for it, is_large in zip(digits, are_large, strict=True)
-            ]
-        )
+    large = [it if len(it) > 7 and it.isdigit() else "" for it in digits]
+    ends = [it if it.endswith("0") else "" for it in large]
+    for numbers, mantissa in ((large, _mantissa), (ends, str)):
+        for width in (1, 2):
+            yield _encoded(
+                [f"{mantissa(it)}e{len(it) - 1:0{width}d}" if it else "" for it in numbers]
+            )
 
 
 def _mantissa(digits: str) -> str:

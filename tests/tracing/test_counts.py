@@ -53,6 +53,11 @@ PAIRS: dict[str, tuple[Sequence[Any], Callable[[Any], str], Callable[[Any], str]
     "doubles of numbers": (NUMBERS, lambda it: f"{it:,}", lambda it: f"{it}.0"),
     "two that are no values": (NUMBERS, lambda it: f"{it}.0", lambda it: f"{it}.00"),
     "exponents": (NUMBERS, str, lambda it: f"{it:.8e}"),
+    "exponents with all digits": (
+        [10 * it for it in NUMBERS],
+        str,
+        lambda it: f"{it:.9E}",
+    ),
     "padded numbers": (NUMBERS, str, lambda it: f"{it:012}"),
     "padded texts": (PADDED, str, lambda it: it.lstrip("0")),
     "padded further": (PADDED, lambda it: f"0000{it}", lambda it: it.lstrip("0")),

@@ -258,6 +258,8 @@ FOUND: dict[str, bytes | Callable[[], bytes]] = {
     "gzip after zeros": gzip.compress(b"a") + bytes(512) + GZIP,
     "gzip after other bytes": gzip.compress(b"a") + b"junk!" + GZIP,
     "gzip of gzip of xz": gzip.compress(gzip.compress(XZ)),
+    "Base64 of a PDF": base64.encodebytes(pdf(ZLIB)),
+    "Base64 of a file of Debian": base64.b64encode(debian(GZIP)),
     "Base64 of a packed tar with gzip": base64.b64encode(gzip.compress(tarred(GZIP))),
     "hexadecimal of zip of tar of gzip of xz": zipped(tarred(gzip.compress(XZ))).hex().encode(),
     "deflate": deflated(),

@@ -61,7 +61,7 @@ from secure_bloom.tracing.verdicts import Meaning
 
 #: Yields the chunks of a column in all files, each with its open file.
 ChunksOf = Callable[[str], Iterator[tuple[InputFile, Chunk]]]
-_OTHER = "a file that is no part of the table holds values of the column"
+_OTHER = "a file that is no data file of the table holds values of the column"
 _NAMES = "names of files or folders hold values of the column"
 
 

@@ -90,7 +90,8 @@ KEY_RETIRED = Rule(
     severity=Severity.HIGH,
     meaning="The footer or a column depends on a master key that the policy says is retired "
     "([keys.NAME] retired = true): once the key is destroyed, nobody can read it.",
-    fix="`secure-bloom rotate PATH --policy FILE`",
+    fix="`secure-bloom rotate PATH --policy FILE`; if the key has leaked, its data keys have too: "
+    "then reencrypt with --new-data-keys",
 )
 KEY_NOT_IN_POLICY = Rule(
     id="key-not-in-policy",

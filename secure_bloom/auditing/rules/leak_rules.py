@@ -68,7 +68,8 @@ VALUES_IN_CLEAR = Rule(
     "everything, in other notations and encodings and as digests without a salt too: the page on "
     "leak search says how, and how many are a finding.",
     fix="write the file again without the column, encrypt it, or give it a rule without a key if "
-    "it may be in clear; then destroy this copy; remove other files",
+    "it may be in clear; then destroy this copy; remove other files, but no file of a table's log: "
+    "change what it says with the table's engine, and let the table's maintenance remove old files",
 )
 VALUES_MENTIONED = Rule(
     id="values-mentioned",
