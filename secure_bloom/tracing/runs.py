@@ -219,7 +219,7 @@ _FILES: Final = (
     b"\x04\x22\x4d\x18", b"ARROW1", b"ORC", b"Obj\x01", b"SQLite format 3\0", b"\xff\xfe",
     b"\xfe\xff", b"\x78\x9c", b"\x78\xda", b"\x78\x01", b"\x78\x5e", b"7z\xbc\xaf", b"Rar!\x1a\x07",
     b"\xff\x06\0\0sNaPpY", b"\x82SNAPPY\0", b"\x02\x21\x4c\x18", b"%PDF", b"!<arch>\n", b"LZIP",
-    b"\x89LZO\0", b"FEA1", b"\xff\xff\xff\xff",
+    b"\x89LZO\0", b"FEA1",
 )  # fmt: skip
 
 
