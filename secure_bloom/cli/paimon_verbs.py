@@ -13,7 +13,7 @@ from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome, verd
 from secure_bloom.cli.shared_arguments import (
     JSON,
     AccessOptions,
-    once,
+    where_option,
     with_access_to_read,
     with_common_options,
     with_jobs_option,
@@ -97,14 +97,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     is_flag=True,
     help="Of a table: build filters anew that its indexes have. Those of other files always are.",
 )
-@click.option(
-    "-w",
-    "--where",
-    multiple=True,
-    callback=once,
-    metavar="TEXT",
-    help="Of a table: index files of these partitions alone.",
-)
+@where_option("Of a table: index files of these partitions alone.")
 @click.option(
     "--since", type=int, metavar="SNAPSHOT", help="Of a table: index files added after a snapshot."
 )

@@ -25,6 +25,7 @@ from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     once,
     print_hidden,
+    where_option,
     with_access_to_read,
     with_common_options,
     with_missing_keys,
@@ -45,14 +46,7 @@ if TYPE_CHECKING:
 
 @click.command("read")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option(
-    "-w",
-    "--where",
-    multiple=True,
-    callback=once,
-    metavar="TEXT",
-    help="The rows to read, by default all.",
-)
+@where_option("The rows to read, by default all.")
 @click.option("--where-from", metavar="FILE", help="The condition from a file; - is stdin.")
 @click.option(
     "--parameters",

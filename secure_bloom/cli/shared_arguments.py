@@ -313,16 +313,16 @@ def once(context: click.Context, option: click.Parameter, values: tuple[str, ...
     return values[0] if values else None
 
 
+def where_option(text: str) -> Callable[[F], F]:
+    """Return the option ``--where`` with its line in the help. It is given once."""
+    return click.option("-w", "--where", multiple=True, callback=once, metavar="TEXT", help=text)
+
+
 def with_table_options(function: F) -> F:
     """Add ``--where``, ``--since``, ``--commit-every`` and ``--branch`` to a verb that commits."""
-    where = click.option(
-        "-w",
-        "--where",
-        multiple=True,
-        callback=once,
-        metavar="TEXT",
-        help="The files of these partitions, such as \"day = '2026-11-20'\"; of an Iceberg table "
-        "also by columns, as far as bounds of files decide.",
+    where = where_option(
+        "The files of these partitions, such as \"day = '2026-11-20'\"; of an Iceberg table "
+        "also by columns, as far as bounds of files decide."
     )
     since = click.option(
         "--since",
