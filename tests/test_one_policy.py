@@ -492,6 +492,32 @@ def test_a_pattern_of_a_catalog_is_for_an_iceberg_table_and_its_files(
     assert sb.audit(loaded, policy=policy).columns_checked
 
 
+def test_a_pattern_of_a_folder_is_for_the_iceberg_table_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The audit judges the table by its folder, so its commands must do so, too."""
+    catalog = in_settings(tmp_path, monkeypatch)
+    name = "iceberg://lake/db.people"
+    rows = pa.table({"email": ["user1@example.com"], "id": [1]})
+    table = catalog.create_table("db.people", schema=rows.schema)
+    table.append(rows)
+    folder = table.location().removeprefix("file://").rpartition("/")[0]
+    policy = tmp_path / "policy.toml"
+    section = f'[tables."{folder}/*".columns.email]\nkey = "k_pii"\nbloom = true\n[tables."*"]\n'
+    policy.write_text(HEAD + section)
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    (tmp_path / "keyring.json").chmod(0o600)
+    assert run("policy", "check", policy, "--table", name).returncode == 0
+    (clear,) = [it for it in sb.audit(name, policy=policy).findings if it.id == "column-in-clear"]
+    assert f"`secure-bloom reencrypt {name} --policy {policy}`" in str(clear.fix)
+    assert not sb.reencrypt(name, policy=policy).failed
+    assert sb.keys_used(name, policy=policy).files_by_key
+    assert not sb.rotate_keys(name, policy=policy).failed
+    assert not sb.add_bloom_filters(name, policy=policy).failed
+    report = sb.audit(name, policy=policy)
+    assert "policy-table-unused" not in {it.id for it in (*report.findings, *report.notes)}
+
+
 def test_several_tables_of_a_catalog_are_audited_each_by_its_own_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

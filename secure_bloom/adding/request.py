@@ -174,6 +174,12 @@ class FilterRequest:
         """
         return replace(self, wanted=replace(self.wanted, names=names, known=frozenset(known)))
 
+    def with_tables_at(self, places: Mapping[str, str]) -> FilterRequest:
+        """Return the request under a policy that knows the places of tables of a catalog."""
+        policy = self.guard.policy
+        known = None if policy is None else policy.with_tables_at(places)
+        return self if known is policy else replace(self, guard=FilterGuard(known))
+
     def for_file(self, path: str) -> FilterRequest:
         """Return the request for one file, or for a table by its address.
 

@@ -173,10 +173,11 @@ def open_table_run(
 
     Its errors come before anything is written.
     """
+    table = form.open_to_write(place, choice)
+    request = request.with_tables_at(table.places)
     check_tables(request.guard.policy, [place], [])
     request = request.for_file(place)
     wanted, policy = request.wanted, request.guard.policy
-    table = form.open_to_write(place, choice)
     with named_by(request.source):
         table.check_columns(wanted.required())
     if policy is not None:

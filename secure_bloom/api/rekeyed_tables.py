@@ -40,10 +40,10 @@ def open_reencryption(
     With ``allow_missing_columns``, a column of the policy that the table lacks is no error: it is
     taken for a column of another table.
     """
-    wanted = _loaded(policy)
+    table = form.open_to_write(place, choice)
+    wanted = _loaded(policy).with_tables_at(table.places)
     check_tables(wanted, [place], [])
     wanted = wanted.for_table(place)
-    table = form.open_to_write(place, choice)
     asked = [] if allow_missing_columns else without_dropped(_required(wanted), table)
     # Checked before anything is written: a misspelt column that is to get a key would stay in
     # clear, and nobody would notice.
@@ -72,7 +72,8 @@ def open_rotation(
     choice: TableChoice,
 ) -> tuple[TableTarget, KeyPolicy]:
     """Return the run that rotates the keys of a table, and the policy for its files."""
-    wanted = _loaded(policy)
+    table = form.open_to_write(place, choice)
+    wanted = _loaded(policy).with_tables_at(table.places)
     check_tables(None if moves else wanted, [place], [])
     wanted = wanted.for_table(place)
     is_hidden = has_key(wanted)
@@ -80,7 +81,6 @@ def open_rotation(
         # Then the policy is asked for its KMS alone.
         older = wanted.older_keys | wanted.master_keys()
         wanted = replace(wanted, columns={}, older_keys=older)
-    table = form.open_to_write(place, choice)
     with named_by(wanted.source):
         table.require(without_dropped(_required(wanted), table))
     # A rotation makes no column secret that was not, so bounds stay in the metadata.

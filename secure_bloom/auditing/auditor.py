@@ -315,8 +315,9 @@ def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
     # Whoever audits one table of a lake does not ask about the other ones.
     if all(any(it.strip("*/") for it in request.policy.tables_at(root)) for root in plan.given):
         return
-    # A table whose files a sample left out has files.
-    used = {name for path in plan.listed for name in request.policy.tables_at(path)}
+    # A table whose files a sample left out has files; an empty table of a log has none.
+    logs = (it.named or it.place for it in plan.tables.logs)
+    used = {name for path in (*plan.listed, *logs) for name in request.policy.tables_at(path)}
     for pattern in sorted(request.policy.tables.keys() - used - misspelt):
         yield POLICY_TABLE_UNUSED.finding(f'no file belongs to [tables."{pattern}"]')
 

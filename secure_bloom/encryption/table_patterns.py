@@ -11,7 +11,8 @@ match belongs to it.  The scheme itself is not compared: s3 and s3a lead to one 
 
 The name of a table in a catalog has parts between dots, too: ``shop.orders``, ``shop/orders`` and
 ``prod.shop.orders`` all mean iceberg://prod/shop.orders.  The files of that table have the same
-patterns as its name.  If only "*" is for the name, the path of each file counts.
+patterns as its name.  If only "*" is for the name, the path of each file counts, and for the table
+itself the path of its folder.
 """
 
 from __future__ import annotations
@@ -91,10 +92,16 @@ def tables_of(
 
 
 def _ways(address: str, patterns: Sequence[str], places: Places) -> Iterator[list[_Match]]:
-    """Yield the matches of an address by the name of its table in a catalog, then by its path."""
+    """Yield the matches of an address by the name of its table in a catalog, then by its path.
+
+    A table of a catalog has the paths of its folders, if ``places`` has them.
+    """
     parts = _parts(address)
     if is_catalog_address(address):
         yield _matches(parts, patterns, dotted=True)
+        # The table's folder first, which is shorter than the path of its metadata file.
+        for place in sorted((it for it in places if places[it] == address), key=len):
+            yield _matches(place, patterns, dotted=False)
         return
     name = _name_at(parts, places)
     if name is not None:
@@ -195,8 +202,8 @@ def misspelt(
         if pattern in used or not _WILD.isdisjoint(pattern.rstrip("*/")):
             continue
         like = next((it for window in windows if (it := window.like(pattern))), None)
-        # A pattern may name single files of a folder.
-        if like and not any(_is_in(path, pattern, patterns, places) for path in files):
+        # A pattern may name single files of a folder, or the folder of a table of a catalog.
+        if like and not any(_is_in(it, pattern, patterns, places) for it in (*given, *files)):
             yield pattern, *like
 
 

@@ -226,7 +226,7 @@ def _columns_by_table(
     found += (error for _, error in misspelt_tables(policy, [table], listing.paths))
     if is_catalog_address(table):
         # Its columns are those of the catalog: single files of it are not read.
-        own = policy.for_table(next(iter(listing.paths), table))
+        own = policy.for_table(table)
         yield own, _leaves([table], keys, own), listing.paths, partitioned
         return
     files: dict[str | None, list[str]] = {}

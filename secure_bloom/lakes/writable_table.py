@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
 from secure_bloom.errors import PolicyError
@@ -77,6 +78,8 @@ class WritableTable(ABC):
 
     #: The names of all columns.
     names: ColumnMapping
+    #: The folders of a table of a catalog, each with the table's address.
+    places: Mapping[str, str] = MappingProxyType({})
 
     @property
     @abstractmethod

@@ -84,6 +84,15 @@ def test_a_file_belongs_where_its_table_of_a_catalog_belongs() -> None:
     assert tables_of("/w/shop.db/other/0.parquet", ["shop.items", "*"], places)[0] == "*"
 
 
+def test_a_table_of_a_catalog_belongs_where_its_folder_belongs() -> None:
+    name = "iceberg://prod/shop.items"
+    places = places_of({"/w/a/metadata/1.metadata.json": name, "/w/a": name, "/w/b": "other"})
+    assert tables_of(name, ["/w/a/*", "/w/b", "*"], places)[0] == "/w/a/*"
+    assert tables_of(name, ["/w/a/*", "shop.items"], places)[0] == "shop.items"
+    assert tables_of(name, ["/w/b", "*"], places) == ("*",)
+    assert tables_of(name, ["/w/b"], places) == ()
+
+
 def test_a_relative_path_belongs_to_the_table_of_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,14 +67,18 @@ class CommitTable:
         """The column mapping from the field ids in data files to the table's names."""
         return names_of_structure(self.metadata.schema().as_struct())
 
+    def folders(self) -> list[str]:
+        """Return the paths of the table's location and of the folder of its data files."""
+        found = (self.metadata.location, self.table.location_provider().data_path)
+        return [opened_location(it) for it in found]
+
     def location(self, path: str) -> str:
         """Return the path that opens a data file named in the metadata.
 
         Raises FormatError for a file outside the table's folders.
         """
-        roots = {self.metadata.location, self.table.location_provider().data_path}
         opened = opened_location(path)
-        if not any(below(opened, opened_location(root)) for root in roots):
+        if not any(below(opened, folder) for folder in self.folders()):
             raise FormatError(
                 "a manifest names a data file outside the table's location",
                 hint="the table's own engine can rewrite that file into the table",

@@ -27,6 +27,7 @@ class WritableIceberg(WritableTable):
         self._table = open_table(path, choice.branch)
         self._columns = TableColumns.of(self._table.metadata)
         self.names: ColumnMapping = self._table.names
+        self.places = dict.fromkeys(self._table.folders(), path)
 
     @property
     def opened_names(self) -> ColumnMapping:
