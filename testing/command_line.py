@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import secure_bloom.cli
+from secure_bloom.running import settle_process
 
 COMMAND = [sys.executable, "-m", "secure_bloom"]
 #: Python reads these when it starts: a process that is given one cannot be forked.
@@ -100,6 +101,9 @@ def _fork_server() -> ForkServer:
 
 def _serve() -> None:
     """Fork a process for each line of standard input, and print its exit code."""
+    # As `python -m secure_bloom` begins.  So no process takes Python apart at its end, which would
+    # copy most of the memory that it shares with this one.
+    settle_process()
     for module in _IMPORTS:
         import_module(module)
     for module in _OPTIONAL:
