@@ -25,7 +25,9 @@ from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.lakes import TableListing, TableVersion, is_in_catalog, list_tables
+from secure_bloom.lakes.managed_tables import ManagedTableError
 from secure_bloom.lakes.paimon.names import is_named, root_of, table_folder
+from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.storage.paths import Paths, as_paths
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
@@ -94,9 +96,10 @@ class AuditPlan:
 
     For an invalid policy ``request`` is None, and there are no files.  ``given`` are the paths as
     the caller gave them. ``roots`` are the given paths without tables of a catalog. ``refused`` are
-    the folders that could not be listed.  ``listed`` are all files found, including those that a
-    sample leaves out. ``tables`` opens them.  ``unknown_keys`` are master keys of the policy that
-    the KMS lacks.  Without ``is_latest`` the audit is one of an older version of tables.
+    the folders that could not be listed, each with the format of the table there.  ``listed`` are
+    all files found, including those that a sample leaves out. ``tables`` opens them.
+    ``unknown_keys`` are master keys of the policy that the KMS lacks.  Without ``is_latest`` the
+    audit is one of an older version of tables.
     """
 
     request: AuditRequest | None
@@ -104,7 +107,7 @@ class AuditPlan:
     selection: Selection
     roots: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
+    refused: Mapping[str, TableFormat | None] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
     tables: TableListing = field(default_factory=lambda: TableListing(paths=()))
@@ -183,14 +186,14 @@ def plan_audit(
     tables = list_tables(roots, options.at, refused=refused)
     request = replace(request, policy=taken.with_tables_at(tables.places()))
     files = tables.paths
-    findings += tuple(file_failure(error.path or "", error) for error in refused)
+    findings += tuple(map(_refused_table, refused))
     return AuditPlan(
         request=request,
         findings=findings,
         selection=selected,
         roots=tuple(_places(roots)),
         given=tuple(roots),
-        refused=tuple(error.path for error in refused if error.path is not None),
+        refused={it.path: getattr(it, "format", None) for it in refused if it.path is not None},
         files=_sample(files, options.sample),
         listed=files,
         tables=tables,
@@ -200,6 +203,14 @@ def plan_audit(
         keys=at_hand,
         scope=scope,
     )
+
+
+def _refused_table(error: SecureBloomError) -> Finding:
+    """Return the finding for a folder that could not be listed. The error says how it can be."""
+    found = file_failure(error.path or "", error)
+    if isinstance(error, ManagedTableError) and error.hint is not None:
+        return replace(found, fix=error.hint)
+    return found
 
 
 def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> AuditScope:

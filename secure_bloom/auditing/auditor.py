@@ -23,6 +23,7 @@ from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.fixes import Targets
 from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.older_names import OlderNames
+from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
 from secure_bloom.auditing.rules.policy_rules import (
     POLICY_COLUMN_UNKNOWN,
     POLICY_TABLE_MISSPELT,
@@ -130,6 +131,9 @@ def conclude(
         summed.add(file)
         if file.columns:
             targets.add_columns(file.path, file.columns)
+    for finding in found:
+        if finding.id == COLUMN_ALIKE.id:
+            targets.add_alike(finding)
     policy = plan.request.policy
     found += chain.from_iterable(it.mixture.findings() for it in summed.tables.values())
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
@@ -182,7 +186,7 @@ def _tables_of_places(
 ) -> dict[str, str]:
     """Return the table of each file, and of each other place with a finding, by masked paths."""
     policy = KeyPolicy() if plan.request is None else plan.request.policy
-    places = NamedTables(policy, plan.files, targets.table_at)
+    places = NamedTables(policy, plan.files, plan.refused, targets.table_at)
     others = (it.path for it in found if it.path is not None)
     tables = {path: places.name_of(path) for path in (*plan.files, *others)}
     return {mask.path(path): mask.path(name) for path, name in tables.items() if name is not None}
@@ -317,7 +321,8 @@ def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
         return
     # A table whose files a sample left out has files; an empty table of a log has none.
     logs = (it.named or it.place for it in plan.tables.logs)
-    used = {name for path in (*plan.listed, *logs) for name in request.policy.tables_at(path)}
+    places = (*plan.listed, *plan.refused, *logs)
+    used = {name for path in places for name in request.policy.tables_at(path)}
     for pattern in sorted(request.policy.tables.keys() - used - misspelt):
         yield POLICY_TABLE_UNUSED.finding(f'no file belongs to [tables."{pattern}"]')
 

@@ -47,6 +47,8 @@ _OLDER_VERSION = (
     "needs older ones, let the table's engine remove their files (Delta: VACUUM; Iceberg: CALL "
     "system.expire_snapshots; Paimon: CALL sys.expire_snapshots)"
 )
+#: Columns that a fix names.
+_MOST_NAMED = 5
 #: The verbs of fixes that write files.
 _REKEYING = frozenset({"reencrypt", "rotate"})
 _WRITING = _REKEYING | {"add"}
@@ -83,6 +85,8 @@ class Targets:
         self._found: dict[str, NamedPlace] = {}
         #: The names of the columns of each target, and of all structures that they are in.
         self._columns: dict[NamedPlace, set[str]] = {}
+        #: The columns in clear of each target that are named like sensitive ones.
+        self._alike: dict[NamedPlace, set[str]] = {}
         self._lacking: dict[NamedPlace, bool] = {}
 
     def add_columns(self, path: str, columns: Collection[str]) -> None:
@@ -92,6 +96,12 @@ class Targets:
             known = self._columns.setdefault(target, set())
             for name in columns:
                 known.update(accumulate(name.split("."), "{}.{}".format))
+
+    def add_alike(self, finding: Finding) -> None:
+        """Add a column that is named like a sensitive one. No file that has it gets other keys."""
+        target = self.of(finding.path or "")
+        if target is not None and finding.column is not None:
+            self._alike.setdefault(target, set()).add(finding.column)
 
     def of(self, path: str) -> NamedPlace | None:
         """Return the place that a command names for the file or table at ``path``, or None."""
@@ -172,7 +182,11 @@ class Targets:
         if path != target.path:
             return f"run {verb} on the files: the name of their folder shows a value"
         path = f"./{path}" if path.startswith("-") else path
-        return f"`secure-bloom {verb} {shell_word(path)}{rest}`"
+        command = f"`secure-bloom {verb} {shell_word(path)}{rest}`"
+        if verb in _REKEYING and target in self._alike:
+            alike = ", ".join(map(legible, sorted(self._alike[target])[:_MOST_NAMED]))
+            return f"policy first: name {alike}, which is like a sensitive column; then {command}"
+        return command
 
     def _paimon_index(self, target: NamedPlace, column: str, policy: KeyPolicy) -> str:
         """Return what gives a column of a Paimon table a filter: an index, which is in clear."""
@@ -189,16 +203,20 @@ class Targets:
         # Each file below a folder of several tables has the rules of its own.
         if policy.tables:
             return False
+        known = self._columns.get(target, set())
+        alike = [tuple(it.split(".")) for it in self._alike.get(target, ())]
+        # Misspelt in the policy: once it is corrected, no column is missing.
+        misspelt = policy.likeness.lookalikes(alike, [tuple(it.split(".")) for it in known])
         sensitive = [
             name
             for name, rule in policy.columns.items()
-            if rule.key is not None and name not in policy.shared
+            if rule.key is not None and name not in (*policy.shared, *misspelt.values())
         ]
         table = next((it for it in self._tables if _named(it) == target), None)
         lacks = None if table is None else table.format.lacks_a_column(table.state, sensitive)
         if lacks is not None:
             return lacks
-        return not self._columns.get(target, set()).issuperset(sensitive)
+        return not known.issuperset(sensitive)
 
     def _plain(self, path: str) -> NamedPlace | None:
         at = _place(path)

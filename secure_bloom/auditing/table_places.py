@@ -17,19 +17,21 @@ from secure_bloom.storage import name_of
 class NamedTables:
     """The tables of an audit by the places that belong to them.
 
-    ``files`` are the audited data files, and ``log_of`` returns the table with a log that a path
-    belongs to.
+    ``files`` are the audited data files, ``refused`` the folders of tables whose log is not read,
+    and ``log_of`` returns the table with a log that a path belongs to.
     """
 
     def __init__(
         self,
         policy: KeyPolicy,
         files: Iterable[str],
+        refused: Iterable[str],
         log_of: Callable[[str], ListedTable | None],
     ) -> None:
         self._policy = policy
         self._log_of = log_of
         self._plain = {above_partitions(folder) for folder in set(map(folder_of, files))}
+        self._plain.update(refused)
 
     def name_of(self, path: str) -> str | None:
         """Return the name of the table of a place, or None if it belongs to no table."""

@@ -35,7 +35,7 @@ class IcebergTables(TableFormat):
     )
     rewritten_by = (
         "give secure-bloom {verb} the table by its catalog, as iceberg://CATALOG/NAMESPACE.TABLE: "
-        "a metadata file takes no commit"
+        "a folder or a metadata file takes no commit"
     )
 
     def recognizes(self, path: str) -> bool:

@@ -26,6 +26,12 @@ _MOST_TABLES = 10
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
+class ManagedTableError(UnsupportedFeatureError):
+    """A folder is a table of a ``format`` whose log the caller does not honour."""
+
+    format: TableFormat | None = None
+
+
 def find_unmanaged(
     paths: Paths,
     *,
@@ -205,13 +211,15 @@ def _refuse(
     present = [it for it in formats.FORMATS if names[it.log_folder] and _is_log(tree, folder, it)]
     for found in present:
         if set(present).isdisjoint(honoured):
-            raise UnsupportedFeatureError(
+            error = ManagedTableError(
                 f"{found}: its own log ({found.log_folder}) records which of its files count, and "
                 "their sizes. By its folder alone, whoever reads meets rows that were removed or "
                 "never committed, and whoever replaces a file breaks the table",
                 hint=found.refusal,
                 path=folder,
             )
+            error.format = found
+            raise error
     return next((it for it in present if it in honoured), None)
 
 

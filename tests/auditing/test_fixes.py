@@ -359,6 +359,37 @@ def test_the_commands_of_an_iceberg_table_name_its_catalog(mixed: Path, tmp_path
     assert {name for name, _ in used.files_by_key} == {"k_footer", "k_pii"}
 
 
+def test_the_fixes_of_a_folder_of_iceberg_name_its_catalog(mixed: Path, tmp_path: Path) -> None:
+    """A pattern of the policy for that folder is in use, though no file of it was listed."""
+    folder = Path(load_catalog("prod").load_table("db.people").location().removeprefix("file://"))
+    policy, orders = _policy(tmp_path / "keys"), mixed / "plain" / "orders"
+    section = f'[tables."{folder.parent}/*".columns.email]\n[tables."orders/*"]\n'
+    policy.write_text(policy.read_text() + section)
+    report = sb.audit([orders, folder.parent], policy=policy)
+    fixes = {it.id: it.fix for it in report.findings if str(it.path).startswith(str(folder))}
+    assert fixes.keys() >= {"unchecked-feature", "column-in-clear"}
+    assert all("iceberg://CATALOG/NAMESPACE.TABLE" in str(it) for it in fixes.values())
+    assert "policy-table-unused" not in {it.id for it in report.notes}
+    policy.write_text(policy.read_text().replace(f"{folder.parent}/*", "db.people"))
+    report = sb.audit([orders, folder.parent], policy=policy)
+    assert {it.table: sum(it.findings.values()) for it in report.tables}[str(folder)] >= 2
+
+
+def test_the_policy_is_corrected_before_a_command_that_would_fail(tmp_path: Path) -> None:
+    """No file with a column that is named like a sensitive one gets other keys."""
+    lake, policy = tmp_path / "lake", _policy(tmp_path / "keys")
+    lake.mkdir()
+    pq.write_table(ROWS_OF_ICEBERG, lake / "x.parquet")
+    right = policy.read_text()
+    policy.write_text(right.replace("columns.email", "columns.emial"))
+    report = sb.audit(lake, policy=policy)
+    (fix,) = {it.fix for it in report.findings if it.id == "footer-not-encrypted"}
+    command = f"secure-bloom reencrypt {lake} --policy {policy}"
+    assert f"policy first: name email, which is like a sensitive column; then `{command}`" in fix
+    policy.write_text(right)
+    run(command)
+
+
 def test_a_target_is_the_highest_place_without_another_table(mixed: Path) -> None:
     targets = Targets(list_tables([str(mixed / "plain")]), [str(mixed)], [str(mixed / "hudi")])
     inside = str(mixed / "plain" / "orders" / "day=1" / "x.parquet")

@@ -49,6 +49,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.lakes import TableListing
 from secure_bloom.lakes.delta.history import ACTION_NAMES, is_read_as_log
 from secure_bloom.lakes.delta.log_files import LOG_FOLDER
+from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
@@ -138,11 +139,17 @@ class _Table:
     files: str = "a file that the current version of the table does not name"
 
 
-_OF_OTHERS = _Table(
-    files="a file of a table whose log is not read",
-    fix="no command of secure-bloom writes into this table: write its rows again under the policy, "
-    "with the table's own engine, and let it remove its old files",
-)
+def _of_others(form: TableFormat | None) -> _Table:
+    """Return a table whose log is not read."""
+    again = (
+        "no command of secure-bloom writes into this table: write its rows again under the policy, "
+        "with the table's own engine"
+    )
+    written = again if form is None else form.rewritten_by.format(verb="reencrypt")
+    return _Table(
+        files="a file of a table whose log is not read",
+        fix=f"{written}; then let the table's own engine remove its old files",
+    )
 
 
 class _Candidate(NamedTuple):
@@ -163,9 +170,9 @@ class CopySearch:
     """The files that were ``listed``, the tables, and what to do with other files.
 
     ``keys`` are the spellings of master keys to look for, ``words`` the index of the values of
-    sensitive columns, and ``refused`` the folders of tables whose log is not read. The search
-    fills three fields: ``partitions`` gets the folders named by values, with their rules,
-    ``traced`` the values that files hold, and ``names`` the paths of these files.
+    sensitive columns, and ``refused`` the folders of tables whose log is not read, each with the
+    table's format. The search fills three fields: ``partitions`` gets the folders named by values,
+    with their rules, ``traced`` the values that files hold, and ``names`` the paths of these files.
     ``copy_rules`` returns the rules of files in a folder of no table with a log.
     """
 
@@ -175,7 +182,7 @@ class CopySearch:
     policy: KeyPolicy
     copy_rules: Callable[[str], KeyPolicy]
     folders: Collection[Hashable] = ()
-    refused: Collection[str] = ()
+    refused: Mapping[str, TableFormat | None] = field(default_factory=dict)
     keys: Collection[bytes] = field(default=(), repr=False)
     words: WordIndex | None = field(default=None, repr=False)
     traced: list[TracedValues] = field(default_factory=list, repr=False)
@@ -407,7 +414,7 @@ def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
     tables: Mapping[Hashable, _Table] = {
         **dict(_tables(search.tables)),
         # Not copies: which of their files live is not known here.
-        **{file_key(folder): _OF_OTHERS for folder in search.refused},
+        **{file_key(folder): _of_others(form) for folder, form in search.refused.items()},
     }
     logs = {tree.key(folder) for folder in _log_folders(search.tables)}
     inside: dict[str, tuple[_Table | None, bool]] = {}

@@ -41,8 +41,8 @@ COLUMN_ALIKE = Rule(
     "inside another column, such as before.email, or flattened, such as customer_email. Or a file "
     "lacks a sensitive column and has one in clear that is spelt like it: in names of five letters "
     "or more, about one letter in five changed. Compared are the first 2,000 columns in clear.",
-    fix="write the file again with the policy's name and destroy this copy; if it is another "
-    "column, give it a rule without a key",
+    fix="correct the name in the policy, or write the file again with the policy's name and "
+    "destroy this copy; if it is another column, give it a rule without a key",
 )
 COLUMN_DERIVED = Rule(
     id="column-derived-in-clear",

@@ -76,7 +76,8 @@ POLICY_TABLE_UNUSED = Rule(
     severity=Severity.NOTE,
     meaning="No file of the audit belongs to a table of the policy: its pattern may be misspelt, "
     "or its files are elsewhere.",
-    fix="compare the pattern with the paths of the table, or remove it",
+    fix="compare the pattern with the paths of the table, or remove it; a table of a catalog "
+    "belongs to its name if the audit gets it as iceberg://CATALOG/NAMESPACE.TABLE",
 )
 POLICY_IGNORE_EXPIRED = Rule(
     id="policy-ignore-expired",
