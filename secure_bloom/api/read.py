@@ -13,10 +13,10 @@ import pyarrow as pa
 from secure_bloom.calling.arguments import checked_arguments, takes
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.reading.kept_table import Table
-from secure_bloom.reading.planned_rows import planned_rows
 from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
 from secure_bloom.reading.read_report import ReadReport
 from secure_bloom.reading.read_request import ReadRequest
+from secure_bloom.reading.table_read import planned_rows
 
 
 @takes(ReadRequest)

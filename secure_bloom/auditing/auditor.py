@@ -16,13 +16,11 @@ from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.session_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.checks.table_logs import check_table_keys, check_table_logs
-from secure_bloom.auditing.copy_rules import CopyRules
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, SensitiveChunks, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.fixes import Targets
 from secure_bloom.auditing.naming import PathMask, secret_partition
-from secure_bloom.auditing.older_names import OlderNames
 from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
 from secure_bloom.auditing.rules.policy_rules import (
     POLICY_COLUMN_UNKNOWN,
@@ -30,7 +28,7 @@ from secure_bloom.auditing.rules.policy_rules import (
     POLICY_TABLE_UNUSED,
 )
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
-from secure_bloom.auditing.table_places import NamedTables, above_partitions
+from secure_bloom.auditing.table_places import CopyRules, NamedTables, OlderNames, above_partitions
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.encryption.access import GivenKeys

@@ -18,23 +18,28 @@ from typing import Protocol, Self
 import pyarrow as pa
 
 from secure_bloom.calling.options import MissingKeys
-from secure_bloom.encryption.access import Access
+from secure_bloom.encryption.access import Access, GivenKeys
+from secure_bloom.errors import FileChangedError, located
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import read_footer
 from secure_bloom.predicates.bound_request import HiddenColumns, request, with_hidden
 from secure_bloom.predicates.tree import leaves
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.kept_columns import KeptColumns
-from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
+from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
 from secure_bloom.reading.read_report import ReadReport
 from secure_bloom.reading.read_request import Question
 from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.rows.file_reader import FileReader
+from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.table_rows import with_read_columns
 from secure_bloom.reading.rows.units import BATCH_ROWS, Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import open_input
 
 _DECODERS = min(8, os.cpu_count() or 1)
 #: Search values early if a plan leaves at most this many units per file; and in how many units at
@@ -314,3 +319,35 @@ class _Clock:
         self.seconds[step] += spent
         if self._running:
             self.seconds[self._running[-1][0]] -= spent
+
+
+def planned_rows(plan: ReadPlan, file: PlannedFile, keys: GivenKeys) -> Iterator[pa.RecordBatch]:
+    """Yield the matching rows of one file of a plan, in the plan's schema.
+
+    Raises FileChangedError if the file is not the one that was planned.
+    """
+    resolver = replace(plan.access, keys=keys).resolver()
+    with located(path=file.path), open_input(file.path) as opened:
+        footer = read_footer(opened, resolver, SchemaCache(plan.names))
+        if (footer.written, footer.digest) != (file.written, file.digest):
+            raise FileChangedError(
+                "the file was changed after it was planned",
+                hint="plan anew; copies of a file on several machines keep its time of writing",
+            )
+    planned = FilePlan(
+        path=file.path,
+        footer=footer,
+        partition=file.partition,
+        row_groups=file.row_groups,
+        unchecked=file.unchecked,
+        deleted=file.deleted,
+        equality=file.equality,
+        fills=file.fills,
+    )
+    reader = FileReader(planned, plan.request(), SourceOpener(resolver))
+    try:
+        for unit in filter(None, map(Unit.narrowed, units(reader))):
+            for table in tables_of(unit.read()):
+                yield from table.to_batches(max_chunksize=BATCH_ROWS)
+    finally:
+        reader.close()

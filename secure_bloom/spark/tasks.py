@@ -25,7 +25,7 @@ from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shared_storage import call_grant
-from secure_bloom.spark.shuffle_keys import shuffle_keys
+from secure_bloom.spark.task_plan import shuffle_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -15,7 +15,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
 
 import secure_bloom as sb
-from secure_bloom.auditing.older_names import OlderNames
+from secure_bloom.auditing.table_places import OlderNames
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.lakes import list_tables
 from testing import delta_logs as logs

@@ -16,10 +16,10 @@ import secure_bloom as sb
 from secure_bloom.parquet.page_values import PageValues
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.reading.planned_rows import planned_rows
 from secure_bloom.reading.pruning import filter_reads, kept_columns
 from secure_bloom.reading.rows.column_decoder import ColumnDecoder
 from secure_bloom.reading.rows.stored_column import StoredColumn
+from secure_bloom.reading.table_read import planned_rows
 from secure_bloom.storage.inputs import InputFile
 from testing.tables import KEYRING, Mode, write
 

@@ -28,8 +28,8 @@ from deltalake import write_deltalake
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.parquet.footer.opened import Footer, read_footer
-from secure_bloom.reading.planned_rows import planned_rows
 from secure_bloom.reading.table import table_files
+from secure_bloom.reading.table_read import planned_rows
 from secure_bloom.storage.inputs import CountedFile
 from secure_bloom.storage.local import identity_at
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write

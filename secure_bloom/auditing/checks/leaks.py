@@ -12,6 +12,7 @@ from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, Footer
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata, has_attributes
 from secure_bloom.auditing.rules.leak_rules import (
     ENCODING_DATA_IN_CLEAR,
+    HUDI_FILTER_PRESENT,
     HUDI_KEYS_IN_CLEAR,
     HUDI_KEYS_UNRULED,
     PAGE_INDEX_IN_CLEAR,
@@ -222,3 +223,18 @@ def texts_of(footer: Footer) -> dict[str, str]:
     """Return the key-value metadata of a footer."""
     texts: list[KeyValue] = footer.metadata.key_value_metadata or []
     return {text.key: text.value or "" for text in texts}
+
+
+def check_hudi_filter(subject: FooterSubject) -> Findings:
+    """Yield a note if anyone who reads the footer can test for record keys in Hudi's filter.
+
+    Nothing is yielded if :func:`check_hudi` reports the filter as a finding.
+    """
+    if shown_record_keys(texts_of(subject.footer)) is None:
+        return
+    if any(finding.id == HUDI_KEYS_IN_CLEAR.id for finding in check_hudi(subject)):
+        return
+    readers = "anyone" if subject.of.is_readable else "whoever has the footer key"
+    yield subject.of.finding(
+        HUDI_FILTER_PRESENT, f"{readers} can ask which record keys Hudi's filter holds"
+    )

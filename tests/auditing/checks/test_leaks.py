@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import secure_bloom as sb
 from secure_bloom.auditing.findings import Severity
@@ -15,6 +16,7 @@ from testing.thrift.views import Empty
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,
+    POLICY,
     SIGNED,
     Example,
     chunk_of,
@@ -52,3 +54,19 @@ def test_hudi_s_filter_of_a_sensitive_column_is_a_leak(tmp_path: Path) -> None:
         path = sound(folder, Mode.SIGNED, table=table)
         sb.hudi.add_record_key_filter(path, column=name, keys=KEYRING, allow_clear_entry=True)
         assert ids(Example(path=path, policy=policy).audit()) == found
+
+
+@pytest.mark.parametrize("column", ["email", "city"])
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED], ids=lambda mode: mode.name)
+def test_a_filter_is_a_note_or_a_finding(tmp_path: Path, mode: Mode, column: str) -> None:
+    path = sound(tmp_path, mode)
+    run = sb.hudi.add_record_key_filter(path, column=column, keys=KEYRING)
+    report = Example(path=path, policy=SIGNED if mode is Mode.SIGNED else POLICY).audit()
+    noted = [it.what for it in report.notes if it.id == "hudi-filter-present"]
+    if mode is Mode.SIGNED and column == "email":
+        # The writer refuses it, so there is nothing to note.
+        assert (len(run.failed), noted, ids(report)) == (1, [], [])
+    else:
+        readers = "anyone" if mode is Mode.SIGNED else "whoever has the footer key"
+        assert noted == [f"{readers} can ask which record keys Hudi's filter holds"]
+        assert "hudi-record-keys-in-clear" not in ids(report)
