@@ -166,20 +166,13 @@ def new_tail(
     # Padded before the footer, because nothing may lie between the footer's magic and the end of
     # the file.  Why an append ends on a block: see storage/append.
     if append:
-        tail.insert(-1, _padding(keep + sum(map(len, tail))))
+        # Zeros align the file's end; no offset in the footer points to them.
+        tail.insert(-1, bytes(-(keep + sum(map(len, tail))) % APPEND_ALIGNMENT))
     return tuple(part for part in tail if part)
 
 
 def _mark(keep: int, *, append: bool) -> bytes:
     return append_mark(keep) if append else b""
-
-
-def _padding(size: int) -> bytes:
-    """Return zeros before the footer that align the file's end.
-
-    No offset in the footer points to them.
-    """
-    return bytes(-size % APPEND_ALIGNMENT)
 
 
 def _tasks(
@@ -208,16 +201,11 @@ def _tasks(
 def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
     """Yield the start and the end of each chunk that will be read."""
     for task in tasks:
-        if _is_read(task):
+        if task.replace or task.chunk.meta_data.bloom_filter_offset is None:
             # An empty chunk has none; whoever reads a wrong one says what is wrong.
             with suppress(FormatError):
                 start, length = chunk_extent(task.chunk)
                 yield start, start + length
-
-
-def _is_read(task: Task) -> bool:
-    """Return whether the values of the chunk are read because it gets a new filter."""
-    return task.replace or task.chunk.meta_data.bloom_filter_offset is None
 
 
 def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:

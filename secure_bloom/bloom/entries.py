@@ -44,7 +44,8 @@ def insert_entries(
 ) -> None:
     """Insert physical values of ``leaf`` in all their forms."""
     if isinstance(values, EncodedValues):
-        if not _has_further_forms(leaf):
+        # Only a value that has no other form is inserted by its own bits.
+        if not (leaf.type in (Type.FLOAT, Type.DOUBLE) or forms(leaf) > 1):
             bloom_filter.insert_plain(values.content, values.count, values.width or 0)
             return
         values = as_arrays(leaf, values)
@@ -66,11 +67,6 @@ def count_missed(
     """
     chunks = hashes_of(_without_nans(_with_both_zeros(values) if both_zeros else values))
     return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
-
-
-def _has_further_forms(leaf: Leaf) -> bool:
-    """Return whether values may be inserted with other bits than their own."""
-    return leaf.type in (Type.FLOAT, Type.DOUBLE) or forms(leaf) > 1
 
 
 def _insert(bloom_filter: SplitBlockBloomFilter, entries: Entries) -> None:

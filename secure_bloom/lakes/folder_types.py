@@ -37,7 +37,7 @@ def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -
 
     Raises FormatError for a text that is not of its type.
     """
-    if _is_number(wanted):
+    if pa.types.is_integer(wanted) or pa.types.is_floating(wanted):
         # pyarrow takes no other sign.
         texts = [None if text is None else text.removeprefix("+") for text in texts]
     try:
@@ -49,10 +49,6 @@ def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -
             "as STRING, and CAST it",
             column=name,
         ) from None
-
-
-def _is_number(of: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(of) or pa.types.is_floating(of))
 
 
 def _is_integer(bits: int) -> Callable[[str], bool]:

@@ -195,7 +195,12 @@ class ColumnTypes:
             stored = self.data_leaves(file, itself=itself) if names else ()
         except SecureBloomError as error:
             if missing:
-                own = None if _is_of_another_format(file) else error.hint
+                # An ORC or Avro file has no footer.
+                own = (
+                    None
+                    if file.name.removesuffix(SUFFIX).endswith((".orc", ".avro"))
+                    else error.hint
+                )
                 error.hint = _with_types(own, missing[0])
                 raise
             # All types are given, so the index can be probed without its data file.
@@ -226,11 +231,6 @@ class ColumnTypes:
                 column=name,
             )
         return leaf
-
-
-def _is_of_another_format(file: InputFile) -> bool:
-    """Return whether the name of the data file says that it is ORC or Avro, without a footer."""
-    return file.name.removesuffix(SUFFIX).endswith((".orc", ".avro"))
 
 
 def _with_types(hint: str | None, column: str) -> str:

@@ -149,7 +149,10 @@ def probe(
     table = None if place is None else paimon_table(table_folder(place))
     run = _Probe(
         predicate=as_predicate(where),
-        columns=ColumnTypes(given=_as_types(types or {}), resolver=access.resolver()),
+        columns=ColumnTypes(
+            given={name: _as_type(name, given) for name, given in (types or {}).items()},
+            resolver=access.resolver(),
+        ),
         table=table,
     )
     every = find_indexed(given) if table is None else list(table.files)
@@ -157,10 +160,6 @@ def probe(
     run.refuse_if_it_fits_no_file(files)
     warn_unverified(file.path for file in files if not file.verified)
     return PaimonProbe(files=files, notes=tuple(run.notes(files)))
-
-
-def _as_types(types: Types) -> dict[str, DataType]:
-    return {name: _as_type(name, given) for name, given in types.items()}
 
 
 def _as_type(name: str, given: object) -> DataType:

@@ -214,7 +214,10 @@ class TableWork(IndexWork):
             if not self.replace_damaged:
                 raise damage_hint(error) from error.__cause__
             before = FileIndex()
-        has_all = all(_has_filter(before, name) for name in listed.stored.values())
+        has_all = all(
+            any(each.type == BLOOM_FILTER for each in before.indexes(name))
+            for name in listed.stored.values()
+        )
         if has_all and not self.replace_filters:
             note = f"{listed.left_out}; {_HAS_OTHERS}" if listed.left_out else HAS_FILTERS
             return IndexResult(report=IndexReport(path=task.path, status="unchanged", note=note))
@@ -269,10 +272,6 @@ def _index_before(listed: TableFile, file: InputFile) -> FileIndex:
     if content is None:
         raise FormatError("the index file that the manifest lists is not there")
     return FileIndex.from_bytes(content)
-
-
-def _has_filter(index: FileIndex, column: str) -> bool:
-    return any(each.type == BLOOM_FILTER for each in index.indexes(column))
 
 
 def beside_work(

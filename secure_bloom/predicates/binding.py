@@ -300,7 +300,7 @@ def _readings(within: pa.Schema | pa.StructType, name: str) -> dict[tuple[str, .
     if not _is_text(name):
         return {}
     candidates = [(index, "") for index in within.get_all_field_indices(name)]
-    for dot in _dots(name):
+    for dot in [place for place, char in enumerate(name) if char == "."][:MAX_DEPTH]:
         beginning, below = name[:dot], name[dot + 1 :]
         candidates += [(index, below) for index in within.get_all_field_indices(beginning)]
     found: dict[tuple[str, ...], pa.DataType] = {}
@@ -364,11 +364,6 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _dots(name: str) -> list[int]:
-    """Return the positions of the first dots in a name, at most as many as a path has parts."""
-    return [place for place, char in enumerate(name) if char == "."][:MAX_DEPTH]
 
 
 def _without_numpy(value: object) -> object:

@@ -113,20 +113,16 @@ def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | N
     return OutsideKeys(
         mode=tail.mode,
         footer=footer,
-        protection=_closed(tail, found[footer_reference].master_key_id)
+        protection=Protection(
+            footer_mode=tail.mode,
+            algorithm=None if tail.algorithm is None else Algorithm(tail.algorithm.member()),
+            footer=KeyUse(name=found[footer_reference].master_key_id),
+            columns=(),
+        )
         if footer is None
         else found_protection(footer),
         footer_reference=footer_reference,
         materials=found,
-    )
-
-
-def _closed(tail: Tail, master_key_id: str) -> Protection:
-    return Protection(
-        footer_mode=tail.mode,
-        algorithm=None if tail.algorithm is None else Algorithm(tail.algorithm.member()),
-        footer=KeyUse(name=master_key_id),
-        columns=(),
     )
 
 

@@ -51,7 +51,12 @@ class LocalRunner:
         reports: dict[str, R] = {}
         # The steps of all files share one pool, so only as many as there are cores are in memory.
         # One file computes while another one waits for the disk.
-        with _pool(parallelism.threads) as pool:
+        # To hand the step of a small file to another thread takes as long as the work on it.
+        with (
+            _CallingThreads()
+            if parallelism.threads == 1
+            else ThreadPoolExecutor(parallelism.threads)
+        ) as pool:
             done = each_file(
                 partial(_process, work, meter, pool),
                 partial(_opened, open_work),
@@ -85,11 +90,6 @@ def _ahead(ahead: KeyPrefetch, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
     """Yield each task when the keys of its file are available."""
     # The paths come in the order of the tasks.
     return (task for task, _ in zip(tasks, ahead.each([it.path for it in tasks]), strict=True))
-
-
-def _pool(threads: int) -> Executor:
-    # To hand the step of a small file to another thread takes as long as the work on it.
-    return _CallingThreads() if threads == 1 else ThreadPoolExecutor(threads)
 
 
 class _CallingThreads(Executor):

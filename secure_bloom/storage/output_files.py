@@ -30,7 +30,10 @@ def write_report_file(target: Path, text: str, what: str, *, mode: int | None = 
     ``what`` names the text in the PolicyError for a file that cannot be written.
     """
     try:
-        if target.exists() and (_is_descriptor(target) or not target.is_file()):
+        # The path may be one of this process's open files, such as /dev/stdout.
+        if target.exists() and (
+            str(target.parent) in ("/dev", "/dev/fd", "/proc/self/fd") or not target.is_file()
+        ):
             with target.open("w", encoding="utf-8") as device:
                 device.write(text)
             return
@@ -70,11 +73,6 @@ def replaced(output: Path, *, mode: int = _PRIVATE) -> Iterator[BinaryIO]:
             yield file
         staged.sync()
         staged.publish()
-
-
-def _is_descriptor(target: Path) -> bool:
-    """Return whether the path is one of this process's open files, such as ``/dev/stdout``."""
-    return str(target.parent) in ("/dev", "/dev/fd", "/proc/self/fd")
 
 
 def _usual_mode() -> int:

@@ -200,15 +200,11 @@ def _column_of_id(data: pa.Table, path: Sequence[int]) -> pa.ChunkedArray:
     column = data.column(found)
     for field_id in path[1:]:
         index = _field_of_id(column.type, field_id)
+        # Flattened: a member is null where the structure is.
         column = pa.chunked_array(
-            [_member(chunk, index) for chunk in column.chunks], type=column.type.field(index).type
+            [chunk.flatten()[index] for chunk in column.chunks], type=column.type.field(index).type
         )
     return column
-
-
-def _member(structure: pa.StructArray, index: int) -> pa.Array:
-    # Flattened: a member is null where the structure is.
-    return structure.flatten()[index]
 
 
 def _field_of_id(fields: Iterable[pa.Field], field_id: int) -> int:

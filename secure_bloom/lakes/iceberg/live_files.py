@@ -107,7 +107,8 @@ class DataPaths:
         if low is None or high is None:
             return self._paths
         start = bisect_left(self._encoded, low)
-        return self._paths[start : bisect_right(self._encoded, _after(high), start)]
+        # The upper bound is above all texts that begin with `high`.
+        return self._paths[start : bisect_right(self._encoded, high + b"\xff" * 8, start)]
 
 
 @dataclass(slots=True)
@@ -364,11 +365,6 @@ def paths_with_deleted_rows(
         if entry.data_file.content == DataFileContent.POSITION_DELETES:
             found.update(manifests.named_paths(entry, among))
     return frozenset(found)
-
-
-def _after(bound: bytes) -> bytes:
-    """Return a bound above all texts that begin with ``bound``."""
-    return bound + b"\xff" * 8
 
 
 def _read_paths(file: Any, io: Any) -> frozenset[str]:

@@ -97,7 +97,9 @@ class DictionaryStrings:
 
 def _array(parts: Sequence[_Part], count: int, type_: pa.DataType) -> pa.Array | None:
     """Return the values of the pages, or None if they are damaged or too large."""
-    offsets, size = np.zeros(count + 1, np.int32), _most_bytes(parts)
+    # At first each value counts as long as the longest entry.
+    size = sum(count * entries.longest for _, entries, count in parts)
+    offsets = np.zeros(count + 1, np.int32)
     is_measured = size > _SPARE * sum(len(entries.data) for _, entries, _ in parts)
     if is_measured:
         size = _copied(parts, offsets, _NOTHING)
@@ -114,11 +116,6 @@ def _array(parts: Sequence[_Part], count: int, type_: pa.DataType) -> pa.Array |
 #: Values are measured before they are copied if they may take more than this many times the bytes
 #: of their entries.  Most texts of a column are about as long, and then one pass does both.
 _SPARE = 2
-
-
-def _most_bytes(parts: Sequence[_Part]) -> int:
-    """Return how many bytes the values take if each is as long as the longest entry."""
-    return sum(count * entries.longest for _, entries, count in parts)
 
 
 def _copied(parts: Sequence[_Part], offsets: NDArray[np.int32], into: NDArray[np.uint8]) -> int:

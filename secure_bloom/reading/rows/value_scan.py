@@ -149,7 +149,11 @@ class ValueScan:
             return []
         if extension.native is not None:
             return self._lookups
-        return [condition for condition in self._lookups if _is_few_of_member(condition, footer)]
+        return [
+            condition
+            for condition in self._lookups
+            if len(condition.values) <= _FEW and len(footer.columns.below(condition.path[0])) > 1
+        ]
 
     def _scanned_conditions(
         self, footer: Footer, lookups: Sequence[BoundCondition]
@@ -221,11 +225,6 @@ def _is_lookup(condition: BoundCondition, request: Request) -> bool:
         and len(condition.values) <= _TOO_MANY
         and condition.path[0] not in request.partitions
     )
-
-
-def _is_few_of_member(condition: BoundCondition, footer: Footer) -> bool:
-    """Return whether few values of a member are looked up in a structure with other members."""
-    return len(condition.values) <= _FEW and len(footer.columns.below(condition.path[0])) > 1
 
 
 def _has_known_bytes(leaf: Leaf) -> bool:

@@ -110,7 +110,9 @@ class TableFiles:
         self._opener: SourceOpener | None = None
         # Shared with the state before, so that files of one schema share their columns.
         self._schemas: SchemaCache = SchemaCache() if before is None else before._schemas
-        self._before = {} if before is None else before._footers_by_path()
+        self._before = (
+            {} if before is None else {footer.path: footer for footer in before._kept.values()}
+        )
         self._identities: dict[int, tuple[object, ...]] = {}
         #: The local files, by their ordinals.
         self._local: dict[int, str] = {}
@@ -217,9 +219,6 @@ class TableFiles:
             ordinal if identity == self._identities.get(before) else -1
             for before, (ordinal, identity) in enumerate(found)
         ]
-
-    def _footers_by_path(self) -> dict[str, Footer]:
-        return {footer.path: footer for footer in self._kept.values()}
 
     @property
     def are_tiny(self) -> bool:
