@@ -120,11 +120,14 @@ def _run(arguments: list[str]) -> int | _Failure:
 
 
 def _of_library(error: SecureBloomError, arguments: list[str]) -> _Failure:
-    from secure_bloom.cli.runnable_hints import with_option_names
+    from secure_bloom.cli.runnable_hints import one_run_each, with_option_names
+    from secure_bloom.lakes.managed_tables import ManagedTableError
 
     message, hint = (
         with_option_names(text, cli, arguments) for text in (error.message, error.hint or "")
     )
+    if isinstance(error, ManagedTableError):
+        hint = "\n".join([hint, *one_run_each(error, cli, arguments)])
     return _Failure(
         message=str(error).removesuffix(error.message) + message,
         hint=hint or None,

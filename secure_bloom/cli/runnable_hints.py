@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,17 +14,27 @@ import click
 from secure_bloom.cli.shared_arguments import load_keys
 from secure_bloom.encryption.trust import REENCRYPT, ROTATE
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.reports.text import shell_word
+from secure_bloom.reports.text import legible, shell_word
+from secure_bloom.storage import below, join, name_of
+from secure_bloom.storage.listing import is_data_file
 
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport
     from secure_bloom.encryption.policy import KeyPolicy
+    from secure_bloom.lakes.managed_tables import ManagedTableError
 
 
 #: The parameters that a message begins with, as in "in_place and output exclude each other".
 _PARAMETERS = re.compile(r"\w+(?: and \w+)?(?= (?:is|are|has|exclude)\b|: )")
 #: Advice on a parameter that has the option beside it.
 _BOTH_FORMS = re.compile(r"\w+=(?:True|\{[^}]*\}) \((--[^)]+)\)")
+
+
+#: The verbs that write files, and tables one at a time.
+_OF_TABLES = frozenset({"add", "reencrypt", "rotate", "decrypt"})
+_OUTPUT = ("-o", "--output")
+#: Paths that a command names.
+_MOST_PATHS = 20
 
 
 def with_option_names(text: str, verbs: click.Command, arguments: Sequence[str]) -> str:
@@ -38,17 +49,73 @@ def with_option_names(text: str, verbs: click.Command, arguments: Sequence[str])
     return named(begun) + text[begun.end() :] if begun else text
 
 
+def one_run_each(
+    error: ManagedTableError, verbs: click.Command, arguments: Sequence[str]
+) -> list[str]:
+    """Return a command for the other files below the given paths, and one for each table there.
+
+    For a table that the verb cannot write, return a sentence.
+    """
+    command = _verb(verbs, arguments)
+    if command.name not in _OF_TABLES or not error.tables or "--" in arguments:
+        return []
+    start = arguments.index(command.name) + 1
+    values = {
+        name
+        for option in command.params
+        if isinstance(option, click.Option) and not option.is_flag
+        for name in option.opts
+    }
+    paths: list[str] = []
+    options: list[list[str]] = []
+    # Also --output=DIR and -oDIR.
+    given = (re.sub(r"^(--[\w-]+)=|^(-o)(?=.)", r"\1\2\0", it) for it in arguments[start:])
+    words = chain.from_iterable(it.split("\0", 1) for it in given)
+    for word in words:
+        if word.startswith("-"):
+            options.append([word, *islice(words, word in values)])
+        else:
+            paths.append(word)
+    output = next((it[1] for it in options if it[0] in _OUTPUT), None)
+    kept = [it for it in options if it[0] not in (*_OUTPUT, "--in-place")]
+
+    def run(*places: str, more: Sequence[str] = ()) -> str:
+        if output is not None:
+            inner = next((it for path in paths if (it := below(places[0], path)) is not None), "")
+            inner = inner.rpartition("/")[0] if is_data_file(name_of(inner)) else inner
+            more = ["--output", join(output, inner) if inner else output]
+        given = (*arguments[:start], *places, *chain.from_iterable(kept), *more)
+        return " ".join(map(shell_word, ("secure-bloom", *given)))
+
+    in_place = [it[0] for it in options if it[0] == "--in-place"]
+    together = [error.others] if output is None and error.others else [[it] for it in error.others]
+    lines = [run(*places, more=in_place) for places in together if len(places) <= _MOST_PATHS]
+    for place, form in error.tables.items():
+        if form.table_to_write([place]) is None:
+            lines.append(f"{legible(place)}: {form.rewritten_by.format(verb=command.name)}")
+        elif output is not None and command.name != "decrypt":
+            lines.append(f"{legible(place)}: {command.name} commits to a table, without --output")
+        else:
+            lines.append(run(place))
+    return lines
+
+
 def _options(command: click.Command, arguments: Sequence[str]) -> dict[str, str]:
     """Return a mapping from parameter names to options, for the verb that is run."""
-    for word in arguments:
-        if isinstance(command, click.Group):
-            command = command.get_command(click.Context(command), word) or command
-    found = {}
+    command, found = _verb(command, arguments), {}
     for option in command.params:
         if isinstance(option, click.Option):
             long = max(option.opts, key=len)
             found[long.removeprefix("--").replace("-", "_")] = found[str(option.name)] = long
     return found
+
+
+def _verb(command: click.Command, arguments: Sequence[str]) -> click.Command:
+    """Return the verb that is run."""
+    for word in arguments:
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), word) or command
+    return command
 
 
 def with_runnable_hints(

@@ -8,8 +8,11 @@ removed or not committed.
 from __future__ import annotations
 
 import os
+import sys
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes import formats
@@ -17,8 +20,15 @@ from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
-from secure_bloom.storage.listing import DATA_SUFFIXES, expand, file_keys, find_files
-from secure_bloom.storage.paths import files_at_once, is_object_uri
+from secure_bloom.storage.listing import (
+    DATA_SUFFIXES,
+    expand,
+    file_keys,
+    find_files,
+    is_data_file,
+    is_data_name,
+)
+from secure_bloom.storage.paths import below, files_at_once, is_object_uri
 
 #: Tables that an error lists.
 _MOST_TABLES = 10
@@ -27,9 +37,15 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class ManagedTableError(UnsupportedFeatureError):
-    """A folder is a table of a ``format`` whose log the caller does not honour."""
+    """A folder is a table of a ``format`` whose log the caller does not honour.
+
+    If the given paths contain the table, ``tables`` are all tables below them, and ``others`` the
+    highest places that have data files and no table.
+    """
 
     format: TableFormat | None = None
+    tables: Mapping[str, TableFormat] = MappingProxyType({})
+    others: Sequence[str] = ()
 
 
 def find_unmanaged(
@@ -64,7 +80,8 @@ def refuse_managed(paths: Paths, *, honoured: Collection[TableFormat] = ()) -> N
     every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     refuse_above(every, honoured)
     refused: list[UnsupportedFeatureError] = []
-    for path in expand(every):
+    given = expand(every)
+    for path in given:
         tree = tree_of(path)
         if tree.is_folder(path):
             for folder, folders, _ in tree.walk(path):
@@ -74,17 +91,40 @@ def refuse_managed(paths: Paths, *, honoured: Collection[TableFormat] = ()) -> N
                     refused.append(error)
                     folders.clear()
     if refused:
-        raise _first_of(refused)
+        raise _first_of(refused, given)
 
 
-def _first_of(refused: Sequence[UnsupportedFeatureError]) -> UnsupportedFeatureError:
+def _first_of(
+    refused: Sequence[UnsupportedFeatureError], given: Sequence[str]
+) -> UnsupportedFeatureError:
     """Return the first error, with a hint that names all tables, because each needs its own run."""
     first, tables = refused[0], [str(error.path) for error in refused]
-    if len(tables) > 1:
-        more = len(tables) - _MOST_TABLES
-        rest = f" and {more:,} more" if more > 0 else ""
-        first.hint = f"{first.hint}; tables here: {', '.join(tables[:_MOST_TABLES])}{rest}"
+    others = [it for path in given for it in _others(path, tables)]
+    for what, places in (
+        ("tables here", tables[not others and len(tables) == 1 :]),
+        ("other files", others),
+    ):
+        if places:
+            more = len(places) - _MOST_TABLES
+            rest = f" and {more:,} more" if more > 0 else ""
+            first.hint = f"{first.hint}; {what}: {', '.join(places[:_MOST_TABLES])}{rest}"
+    if isinstance(first, ManagedTableError):
+        managed = [it for it in refused if isinstance(it, ManagedTableError)]
+        first.tables = {str(it.path): it.format for it in managed if it.format is not None}
+        first.others = others
     return first
+
+
+def _others(path: str, tables: Sequence[str]) -> Iterator[str]:
+    """Yield the highest places at or below a path that have data files and none of ``tables``."""
+    tree = tree_of(path)
+    if not any(it == path or below(it, path) is not None for it in tables):
+        with suppress(PolicyError):
+            yield from [path] if find_files([path]) else ()
+    elif path not in tables:
+        folders, files = tree.level(path, sys.maxsize)
+        for name in (*filter(is_data_name, folders), *filter(is_data_file, files or ())):
+            yield from _others(tree.join(path, name), tables)
 
 
 def refuse_above(paths: Paths, honoured: Collection[TableFormat] = ()) -> dict[str, TableFormat]:

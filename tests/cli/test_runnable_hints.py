@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -91,3 +92,50 @@ def _runner(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]
         return int(str(ended.value.code or 0)), shown.out + shown.err
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        ("add lake --column email --in-place", 2),
+        ("reencrypt lake --policy p.toml", 2),
+        # A table is written by a commit alone.
+        ("reencrypt -o out lake --policy p.toml", 3),
+        ("decrypt --output=out lake", 4),
+        ("decrypt lake -oout", 4),
+    ],
+)
+def test_a_lake_with_tables_gets_a_command_for_each(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    wanted: int,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run, rows = _runner(capsys), pa.table({"email": ["a", "b"]})
+    for folder in ("lake/my plain", "lake/sub/a", "lake/hudi/.hoodie", "lake/sub/empty"):
+        Path(folder).mkdir(parents=True)
+    for name in ("one", "my plain/0", "sub/a/0", "hudi/0"):
+        pq.write_table(rows, f"lake/{name}.parquet")
+    deltalake.write_deltalake("lake/sub/b", rows)
+    Path("p.toml").write_text(
+        '[kms]\nclient = "keyring"\nkeyring = "k.json"\n[footer]\nkey = "f"\n'
+        '[columns.email]\nkey = "k"\n'
+    )
+    run("keys", "new", "k.json", "--policy", "p.toml")
+    _, said = run(*shlex.split(command))
+    hints = [line.partition("hint: ")[2] for line in said.splitlines() if "hint: " in line]
+    printed = [line for line in hints if line.startswith("secure-bloom ")]
+    assert len(printed) == wanted
+    for line in printed:
+        code, said = run(*shlex.split(line)[1:])
+        assert code == 0, said
+    assert any("lake/hudi: no command of secure-bloom" in line for line in hints)
+    if "decrypt" in command:
+        assert {str(it.parent) for it in Path("out").rglob("*.parquet")} == {
+            "out",
+            "out/my plain",
+            "out/sub/a",
+            "out/sub/b",
+        }
