@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from secure_bloom.api.advise import advise
     from secure_bloom.api.audit import audit
     from secure_bloom.api.inspect import inspect, keys_used
-    from secure_bloom.api.open_table import open_table
     from secure_bloom.api.probe import probe
     from secure_bloom.api.read import (
         explain,
+        open_table,
         plan_read,
         read_batches,
         read_row_groups,
@@ -81,9 +81,15 @@ _HOMES = {
     "api.advise": ["advise"],
     "api.audit": ["audit"],
     "api.inspect": ["inspect", "keys_used"],
-    "api.open_table": ["open_table"],
     "api.probe": ["probe"],
-    "api.read": ["explain", "plan_read", "read_batches", "read_row_groups", "read_table"],
+    "api.read": [
+        "explain",
+        "open_table",
+        "plan_read",
+        "read_batches",
+        "read_row_groups",
+        "read_table",
+    ],
     "api.rekey": ["decrypt", "reencrypt", "rotate_keys"],
     "api.sql": ["sql"],
     "api.trace": ["trace"],

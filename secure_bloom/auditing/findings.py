@@ -245,7 +245,7 @@ class AuditReport(Report):
 
 
 def audit_numbers(report: AuditReport, seconds: float) -> dict[str, tuple[float, str]]:
-    """Return the numbers of an audit, for ``reports.prometheus``."""
+    """Return the numbers of an audit, for ``output_files.write_metrics``."""
     counts = report.to_dict()["counts"]
     unread = len(report.paths) - len(report.file_columns or ())
     return {

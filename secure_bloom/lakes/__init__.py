@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from secure_bloom.lakes.delta.names import column_names
     from secure_bloom.lakes.delta.snapshot import snapshot
     from secure_bloom.lakes.iceberg.catalog import is_in_catalog
+    from secure_bloom.lakes.table_format import TableVersion
     from secure_bloom.lakes.table_listing import TableListing, list_tables
-    from secure_bloom.lakes.table_version import TableVersion
 
 _HOMES = {
     "delta.names": ["column_names"],
@@ -48,7 +48,7 @@ _HOMES = {
         "TableMetadata",
     ],
     "table_listing": ["TableListing", "list_tables"],
-    "table_version": ["TableVersion"],
+    "table_format": ["TableVersion"],
 }
 
 __all__ = [

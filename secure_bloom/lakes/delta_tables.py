@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FormatError, PolicyError, located
-from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows, TableVersion
 from secure_bloom.storage import is_object_uri, join, local_path
 from secure_bloom.storage.dispatch import tree_of
 

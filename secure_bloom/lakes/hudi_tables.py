@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from secure_bloom.errors import UnsupportedFeatureError
-from secure_bloom.lakes.table_format import ListedTable, TableFormat
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableVersion
 
 
 class HudiTables(TableFormat):

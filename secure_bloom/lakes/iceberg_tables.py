@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.catalog import METADATA_SUFFIX, is_in_catalog, require_pyiceberg
-from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows, TableVersion
 from secure_bloom.storage import local_path, name_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import located
 from secure_bloom.lakes.paimon.names import is_named, root_of, table_folder
-from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows, TableVersion
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 
 if TYPE_CHECKING:

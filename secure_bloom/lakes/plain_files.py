@@ -65,7 +65,7 @@ class FilesTarget:
         """Return the note that no file matches ``where``, or that old output is replaced."""
         if self.where is not None and not self.tasks:
             # Imported here: without a condition nothing needs pyarrow.
-            from secure_bloom.lakes.partition_choice import unmatched_note
+            from secure_bloom.lakes.file_selection import unmatched_note
 
             return (unmatched_note(self.where, {}),)
         if not self.taken:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.lakes.table_format import ListedTable, TableFormat, below_key
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableVersion, below_key
 from secure_bloom.storage.dispatch import tree_of
 
 

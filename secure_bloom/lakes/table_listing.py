@@ -15,8 +15,7 @@ from secure_bloom.encryption.table_patterns import is_catalog_address
 from secure_bloom.errors import PolicyError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.lakes.formats import listed_by_log, named_format
 from secure_bloom.lakes.managed_tables import behind_links, refuse_above, refuse_folder
-from secure_bloom.lakes.table_format import ListedTable, TableFormat, below_key
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableVersion, below_key
 from secure_bloom.storage import (
     InputFile,
     below,

@@ -19,11 +19,11 @@ from typing import Final
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
+from secure_bloom.lakes.file_selection import chosen_by_partition, unmatched_note
 from secure_bloom.lakes.paimon.arrow_types import arrow_type, partition_scalar
 from secure_bloom.lakes.paimon.schema import AtomicType, PaimonSchema
 from secure_bloom.lakes.paimon.snapshot import read_snapshot
 from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
-from secure_bloom.lakes.partition_choice import chosen_by_partition, unmatched_note
 from secure_bloom.paimon.column_filter import IndexOptions
 from secure_bloom.parquet.schema import unknown_column
 

@@ -16,7 +16,7 @@ from secure_bloom.calling.arguments import check_fields, member_of
 from secure_bloom.calling.options import MissingKeys, Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import TableVersion
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
 from secure_bloom.running.memory_budget import size_of_text
 from secure_bloom.storage.paths import Paths, as_paths

@@ -5,6 +5,9 @@
 
 A full disk or a crash leaves the old file or the new one.  A pipe or a device takes the text as it
 is.  `lakes/output_rules` refuses files before a run.
+
+Numbers are gauges in the Prometheus text exposition format 0.0.4, for the textfile collector of
+Prometheus' node exporter: ``secure_bloom_audit_files 3``.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from secure_bloom.errors import PolicyError, SecureBloomError, refused_by_system
-from secure_bloom.reports.prometheus import metrics_text
 from secure_bloom.storage.staged_file import staged_file
 
 #: The output holds rows of an encrypted table in clear, so only its owner may read it.
@@ -80,3 +82,14 @@ def _usual_mode() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def metrics_text(verb: str, numbers: Mapping[str, tuple[float, str]]) -> str:
+    """Return the text of gauges, by name, each with its number and its help."""
+    lines: list[str] = []
+    for name, (number, meaning) in numbers.items():
+        full = f"secure_bloom_{verb}_{name.partition('{')[0]}"
+        if not any(line.startswith(f"# TYPE {full} ") for line in lines):
+            lines += [f"# HELP {full} {meaning}", f"# TYPE {full} gauge"]
+        lines.append(f"secure_bloom_{verb}_{name} {number:.15g}")
+    return "\n".join(lines) + "\n"

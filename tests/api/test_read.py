@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.api.open_table import open_table
+from secure_bloom.api.read import open_table
 from secure_bloom.reading import Table
 from testing.tables import KEYRING, Mode, customers, write
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.reports.prometheus import metrics_text
-from secure_bloom.storage.output_files import write_metrics
+from secure_bloom.storage.output_files import metrics_text, write_metrics
 
 NUMBERS = {"seconds": (1.25, "Duration.")}
 
@@ -43,3 +42,22 @@ def test_numbers_replace_a_file_whole_and_follow_its_link(tmp_path: Path) -> Non
     gone = tmp_path / "gone" / "add.prom"
     with pytest.raises(PolicyError, match="the metrics cannot be written"):
         write_metrics(gone, "add", NUMBERS)
+
+
+FILES_AND_SECONDS = {
+    'files{status="added"}': (3, "Files of the run."),
+    'files{status="failed"}': (0, "Files of the run."),
+    "seconds": (1.25, "Duration."),
+}
+
+
+def test_each_name_has_its_help_and_type_once() -> None:
+    assert metrics_text("add", FILES_AND_SECONDS) == (
+        "# HELP secure_bloom_add_files Files of the run.\n"
+        "# TYPE secure_bloom_add_files gauge\n"
+        'secure_bloom_add_files{status="added"} 3\n'
+        'secure_bloom_add_files{status="failed"} 0\n'
+        "# HELP secure_bloom_add_seconds Duration.\n"
+        "# TYPE secure_bloom_add_seconds gauge\n"
+        "secure_bloom_add_seconds 1.25\n"
+    )

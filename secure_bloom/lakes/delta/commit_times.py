@@ -14,7 +14,7 @@ from secure_bloom.errors import PolicyError, located
 from secure_bloom.lakes.delta.actions import fields_of, json_lines, optional_count
 from secure_bloom.lakes.delta.checkpoint import read_log_file
 from secure_bloom.lakes.delta.log_files import LogFiles
-from secure_bloom.lakes.table_version import milliseconds
+from secure_bloom.lakes.table_format import milliseconds
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import join, open_input
 from secure_bloom.storage.dispatch import tree_of

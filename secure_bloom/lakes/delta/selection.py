@@ -13,7 +13,7 @@ from secure_bloom.lakes import LiveFile, Snapshot, snapshot
 from secure_bloom.lakes.delta.arrow_types import arrow_type, partition_value
 from secure_bloom.lakes.delta.log_bounds import IsSecret
 from secure_bloom.lakes.delta.replacements import file_key
-from secure_bloom.lakes.partition_choice import chosen_by_partition, unmatched_note
+from secure_bloom.lakes.file_selection import chosen_by_partition, unmatched_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

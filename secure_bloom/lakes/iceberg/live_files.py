@@ -43,6 +43,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
+from secure_bloom.lakes.file_selection import unmatched_note
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.deletes import (
     FILE_PATH_FIELD,
@@ -58,7 +59,6 @@ from secure_bloom.lakes.iceberg.metadata_files import (
     manifest_entries,
 )
 from secure_bloom.lakes.iceberg.table import add_once
-from secure_bloom.lakes.partition_choice import unmatched_note
 from secure_bloom.parquet.metadata_rows import metadata_rows
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
 from secure_bloom.predicates.from_text import from_text

@@ -15,10 +15,10 @@ from typing import Any, Final
 from pyiceberg.manifest import DataFileContent, FileFormat
 
 from secure_bloom.errors import UnsupportedFeatureError, located
-from secure_bloom.lakes.iceberg.columns import TableColumns
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.live_files import Manifests
 from secure_bloom.lakes.iceberg.replacing_snapshot import spec_of
+from secure_bloom.lakes.iceberg.schema_fields import TableColumns
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.storage import open_input

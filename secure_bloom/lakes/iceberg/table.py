@@ -37,7 +37,7 @@ from secure_bloom.lakes.iceberg.schema_fields import (
     nested_default,
     partition_values,
 )
-from secure_bloom.lakes.table_version import TableVersion, milliseconds
+from secure_bloom.lakes.table_format import TableVersion, milliseconds
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import below, files_at_once, local_path, name_of

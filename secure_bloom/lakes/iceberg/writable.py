@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.iceberg.columns import TableColumns
 from secure_bloom.lakes.iceberg.commit_table import open_table
 from secure_bloom.lakes.iceberg.live_files import IcebergSelection
 from secure_bloom.lakes.iceberg.replacing_snapshot import Rewrite
-from secure_bloom.lakes.iceberg.schema_fields import names_of_structure
+from secure_bloom.lakes.iceberg.schema_fields import TableColumns, names_of_structure
 from secure_bloom.lakes.iceberg.snapshot_run import IcebergRun, open_run
 from secure_bloom.lakes.writable_table import IsSecret, TableChange, TableChoice, WritableTable
 from secure_bloom.parquet.schema import unknown_column

@@ -20,7 +20,7 @@ from secure_bloom.errors import FormatError, MissingPathError, PolicyError, loca
 from secure_bloom.lakes.avro_files import AvroFile, decode, decoding_room
 from secure_bloom.lakes.paimon.names import root_of
 from secure_bloom.lakes.paimon.schema import number_in, read_json
-from secure_bloom.lakes.table_version import milliseconds
+from secure_bloom.lakes.table_format import milliseconds
 from secure_bloom.running.memory_budget import MemoryShare, refuse_beyond
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once, join, open_input

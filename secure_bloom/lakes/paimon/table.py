@@ -36,7 +36,7 @@ from secure_bloom.lakes.paimon.snapshot import (
     read_snapshot,
     snapshot_at,
 )
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import TableVersion
 from secure_bloom.storage import below, is_object_uri, join, local_path, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 

@@ -16,7 +16,7 @@ from secure_bloom.lakes.paimon.names import is_table, table_folder
 from secure_bloom.lakes.paimon.schema import read_schema
 from secure_bloom.lakes.paimon.snapshot import latest_snapshot, snapshot_at, snapshot_numbers
 from secure_bloom.lakes.paimon.table import paimon_table
-from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.lakes.table_format import TableVersion
 from testing.paimon_tables import Warehouse, damage, latest
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, NestedField, StringType, StructType
 
-from secure_bloom.lakes.iceberg.columns import TableColumns
+from secure_bloom.lakes.iceberg.schema_fields import TableColumns
 from tests.lakes.iceberg.tables import in_settings
 
 SCHEMA = Schema(
