@@ -150,11 +150,11 @@ def conclude(
         from secure_bloom.auditing.checks import traced_values
 
         searched = traced_values.SearchedNames(names, policy, words)
-        traced.append(searched.trace(plan.roots))
+        mask = PathMask(policy, searched.has_value)
+        traced.append(searched.trace(plan.roots, mask.path))
         found += traced_values.confirmed_findings(traced, words)
         found += traced_values.partly_searched(words)
         found += traced_values.not_searched(words)
-        mask = PathMask(policy, searched.has_value)
         leaks = traced_values.leak_search(traced, words, mask.path)
     left_out = len(plan.listed) - len(plan.files)
     found += _table_findings(summed, plan)

@@ -55,6 +55,9 @@ class Trust:
     allow_unverified: bool = False
     allow_unprotected: bool = False
 
+    #: Without it, files of an older version of a table are read, which no command changes.
+    is_latest: bool = True
+
     def for_file(self, path: str) -> Trust:
         """Return the requirements for one file, by the rules of its table.
 
@@ -80,13 +83,15 @@ class Trust:
             return
         # Weaker and not other: a file that is protected better than the policy says harms nobody.
         if _STRENGTH[mode] < _STRENGTH[policy.footer_mode]:
-            raise _weaker(
+            raise self._weaker(
                 f"the policy says {_FOOTERS[policy.footer_mode]}, the file has {_FOOTERS[mode]}"
             )
         # Nothing authenticates the algorithm's id, and pages of AES_GCM_CTR_V1 have no tag: someone
         # who changes the id to it could alter pages unnoticed.
         if algorithm == _CTR and policy.encryption.algorithm == _GCM:
-            raise _weaker(f"the policy says {_GCM}, the file has {_CTR}, whose pages have no tag")
+            raise self._weaker(
+                f"the policy says {_GCM}, the file has {_CTR}, whose pages have no tag"
+            )
 
     def explained(self, error: PolicyError, present: Iterable[Sequence[str]]) -> PolicyError:
         """Return the error of a check. Its hint names columns of the policy that the file lacks.
@@ -113,7 +118,7 @@ class Trust:
         # `add` and `audit` look at the key.
         rule = None if is_encrypted else self.key_for(path)
         if rule is not None:
-            raise _weaker(f"the policy says key {rule}, the column is stored in clear")
+            raise self._weaker(f"the policy says key {rule}, the column is stored in clear")
 
     def check_shown(
         self, path: str, clear: Iterable[tuple[str, ...]], present: Collection[tuple[str, ...]]
@@ -138,12 +143,23 @@ class Trust:
         for column, like in policy.likeness.lookalikes(columns, present).items():
             raise policy.alike_error(".".join(column), like)
 
+    def _weaker(self, message: str) -> PolicyError:
+        """Return the error of a file that is protected less than the policy says."""
+        if not self.is_latest:
+            hint = f"files of an older version stay as they were written: {AS_IT_IS}"
+            return PolicyError(message, hint=f"{hint}; {OTHER_TABLE}")
+        return PolicyError(
+            message,
+            hint=f"{REENCRYPT} brings files under the policy, unless somebody exchanged this one; "
+            f"{OTHER_TABLE}; {AS_IT_IS}",
+        )
+
     def check_key_length(self, place: str, bits: int) -> None:
         """Raise PolicyError for a data key with fewer bits than the policy says."""
         policy = self.enforced_policy
         # The length is known only when the key is unwrapped; nothing in the file says it.
         if policy is not None and bits < policy.encryption.data_key_bits:
-            raise _weaker(
+            raise self._weaker(
                 f"the policy says data keys of {policy.encryption.data_key_bits} bits, that of "
                 f"{legible(place)} has {bits}"
             )
@@ -164,14 +180,6 @@ def named_by(source: str | None) -> Iterator[None]:
             if source is not None and hint.startswith("there are "):
                 error.hint = f"{OTHER_TABLE}; {hint}"
             raise
-
-
-def _weaker(message: str) -> PolicyError:
-    return PolicyError(
-        message,
-        hint=f"{REENCRYPT} brings files under the policy, unless somebody exchanged this one; "
-        f"{OTHER_TABLE}; {AS_IT_IS}",
-    )
 
 
 def warn_unverified(paths: Iterable[str]) -> None:

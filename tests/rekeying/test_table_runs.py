@@ -65,6 +65,17 @@ def test_one_commit_encrypts_every_live_file_and_changes_no_row(table: str) -> N
         deltalake.DeltaTable(table).to_pyarrow_table()
 
 
+def test_no_command_is_named_for_files_of_an_older_version(table: str) -> None:
+    sb.reencrypt(table, policy=policy(), keys=KEYRING)
+    with pytest.raises(sb.PolicyError) as caught:
+        sb.read_table(table, policy=policy(), keys=KEYRING, version=1)
+    hint = str(caught.value.hint)
+    assert hint.startswith(
+        "files of an older version stay as they were written: to read it as it is"
+    )
+    assert "reencrypt" not in hint
+
+
 def test_bounds_of_encrypted_columns_leave_the_log_and_others_stay(table: str) -> None:
     report = sb.reencrypt(table, policy=policy(), keys=KEYRING)
     for action in (*named(table, 2, "add"), *named(table, 2, "remove")):

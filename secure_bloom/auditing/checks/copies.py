@@ -384,8 +384,8 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
             yield file_key(folder), _Table(fix="destroy the file: `rm PATH`")
             continue
         vacuum = (
-            "once no reader needs the older versions, remove the file in Spark: "
-            f"`VACUUM {_spark_text(log.place)}` (RETAIN 0 HOURS: at once), or with deltalake: "
+            "once no reader needs the older versions, remove the file by Spark's SQL: "
+            f"VACUUM {_spark_text(log.place)} (RETAIN 0 HOURS: at once), or with deltalake: "
             f"DeltaTable.{DELTALAKE_VACUUM}"
         )
         yield file_key(folder), _Table(names=log.column_mapping, fix=vacuum)

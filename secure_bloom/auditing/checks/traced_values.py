@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import Any
 from urllib.parse import unquote
 
@@ -62,6 +62,8 @@ from secure_bloom.tracing.verdicts import Meaning
 #: Yields the chunks of a column in all files, each with its open file.
 ChunksOf = Callable[[str], Iterator[tuple[InputFile, Chunk]]]
 _OTHER = "a file that is no data file of the table holds values of the column"
+#: The names that a finding shows.
+_MOST_NAMED = 3
 _NAMES = "names of files or folders hold values of the column"
 
 
@@ -227,7 +229,8 @@ class SearchedNames:
     """
 
     def __init__(self, paths: Iterable[str], policy: KeyPolicy, index: WordIndex) -> None:
-        names = {part for path in paths for part in path.split("/")}
+        self._paths = list(paths)
+        names = {part for path in self._paths for part in path.split("/")}
         self._index = index
         self._searched = {
             _encoded(name) for name in names if secret_partition(name, policy) is None
@@ -235,12 +238,25 @@ class SearchedNames:
         # Each name counts for itself: one of a thousand that is an address is one too many.
         self._found = texts_with_values(self._searched, index)
 
-    def trace(self, roots: Sequence[str]) -> TracedValues:
-        """Return what was found in all names together."""
-        # The path of the finding is the one that was given: a name would be a value.
+    def trace(self, roots: Sequence[str], mask: Callable[[str], str]) -> TracedValues:
+        """Return what was found in all names together. The first ones are named, with masks."""
+        # The path of the finding is the one that was given: many names may have values.
         path = roots[0] if len(roots) == 1 else None
         trace = trace_text(path or "", "names", b"\n".join(sorted(self._found)), self._index)
-        return TracedValues(trace=trace, texts={"names": (_NAMES, None)}, path=path)
+        places = list(dict.fromkeys(self._places())) if self._found else []
+        named = ", ".join(map(mask, places[:_MOST_NAMED]))
+        more = f" and {len(places) - _MOST_NAMED:,} more" if len(places) > _MOST_NAMED else ""
+        # The name of the column is filled in.
+        what = f"{_NAMES}: {named}{more}".replace("{", "{{").replace("}", "}}")
+        return TracedValues(trace=trace, texts={"names": (what, None)}, path=path)
+
+    def _places(self) -> Iterator[str]:
+        """Yield the paths of files and folders whose own names have a word of a column."""
+        for path in self._paths:
+            parts = path.split("/")
+            for place, part in zip(accumulate(parts, "{}/{}".format), parts, strict=True):
+                if _encoded(part) in self._found:
+                    yield place
 
     def has_value(self, name: str) -> bool:
         """Return whether a name holds a value of a column."""

@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secure_bloom.encryption.file_keys import KeyResolver
@@ -102,7 +103,8 @@ class TableFiles:
         self.paths = list(self.listing.paths)
         self.workers = files_at_once(self.paths)
         self.resolver = resolver
-        resolver.trust = resolver.trust.with_tables_at(self.listing.places())
+        trust = resolver.trust.with_tables_at(self.listing.places())
+        resolver.trust = replace(trust, is_latest=at is None or at.is_latest)
         self.unverified: list[str] = []
         self._key_prefetch = KeyPrefetch(resolver)
         self._lock = threading.RLock()

@@ -132,7 +132,7 @@ def test_files_in_clear_that_the_log_does_not_name_are_found(tmp_path: Path, nam
         ("column-in-clear", str(old), "email"),
         ("column-in-clear", str(old), "iban"),
     }
-    assert f"`VACUUM '{tmp_path}'`" in findings[0].fix
+    assert f"SQL: VACUUM '{tmp_path}' (" in findings[0].fix
 
 
 def test_old_files_of_a_table_with_mapped_columns_have_its_names(tmp_path: Path) -> None:

@@ -156,6 +156,15 @@ def test_a_value_in_a_name_is_found_and_masked(tmp_path: Path) -> None:
     report = Example(path=folder).audit(check_values=True)
     assert set(ids(report)) == {"unchecked-copy", "values-in-clear"}
     assert value not in report.to_json()
+    (found,) = [it for it in report.findings if it.id == "values-in-clear"]
+    assert found.what.endswith(f"hold values of the column: {folder}/***1")
+    for number in range(4):
+        (folder / f"{emails(5)[number]}.{{0}}").mkdir()
+        (folder / f"{emails(5)[number]}.{{0}}" / "x.csv").write_text("1")
+    report = Example(path=folder).audit(check_values=True)
+    (found,) = [it for it in report.findings if it.id == "values-in-clear"]
+    assert found.what.endswith("/***3 and 2 more")
+    assert "@" not in report.to_json()
 
 
 def test_a_name_that_could_be_a_digest_is_shown_unless_it_is_one(tmp_path: Path) -> None:
