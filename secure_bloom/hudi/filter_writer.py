@@ -12,6 +12,8 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
+import pyarrow as pa
+
 from secure_bloom.adding.free_space import reclaimed_end
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, file_notes
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
@@ -21,7 +23,14 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.hudi.key_column import key_chunks, key_ordinal, key_range, packed, read_keys
+from secure_bloom.hudi.key_column import (
+    decoded_size,
+    key_chunks,
+    key_ordinal,
+    key_range,
+    packed,
+    read_keys,
+)
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, SimpleBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter, require_bound
 from secure_bloom.hudi.record_keys.footer_entry import (
@@ -181,11 +190,13 @@ class RecordKeyRewriter(FileRewriter):
         chunks = list(key_chunks(footer, self.column))
         self._check_protection(file.path, footer, chunks)
         # All keys are held before the filter is made: its size depends on how many there are.
-        parts: list[PackedKeys] = []
+        found: list[pa.Array] = []
         held = DecodedBytes("the set of record keys")
         for array in (array for chunk in chunks for array in read_keys(file, chunk)):
-            held.add(array.nbytes)
-            parts.append(packed(array))
+            held.add(decoded_size(array))
+            found.append(array)
+        # Packed only when the size of all is known, because a dictionary may have few long texts.
+        parts = [packed(array) for array in found]
         built = self.options.empty_filter(sum(map(len, parts)))
         for part in parts:
             built.insert_packed(part)

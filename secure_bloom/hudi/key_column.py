@@ -18,6 +18,9 @@ from secure_bloom.parquet.schema import select, unknown_column
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.storage import InputFile
 
+#: What Arrow takes for the offset of a text.
+_OFFSET_SIZE = 4
+
 
 def key_ordinal(footer: Footer, column: str) -> int:
     """Return the ordinal of the key column.
@@ -44,7 +47,7 @@ def key_chunks(footer: Footer, column: str) -> Iterator[Chunk]:
 
 
 def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    """Yield the keys of one chunk, read from its data pages.
+    """Yield the keys of one chunk, read from its data pages: dictionary arrays, or plain ones.
 
     The dictionary is not used alone, because it may have values that no row has. Raises
     UnsupportedFeatureError if Hudi's own key column has a null.
@@ -56,10 +59,23 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
                 f"ColumnMetaData.num_values is {chunk.meta_data.num_values}, "
                 f"the row group has {chunk.num_rows} rows"
             )
-    for items in read_items(file, chunk):
+    for items in read_items(file, chunk, as_dictionaries=True):
         if items.null_count and chunk.leaf.name == RECORD_KEY:
             raise _no_record_key(chunk)
         yield items.drop_null()
+
+
+def distinct(keys: pa.Array) -> pa.Array:
+    """Return each key of a dictionary array once, and those of a plain array as they are."""
+    return keys.unique().dictionary_decode() if pa.types.is_dictionary(keys.type) else keys
+
+
+def decoded_size(keys: pa.Array) -> int:
+    """Return the bytes that the keys take without a dictionary."""
+    if not pa.types.is_dictionary(keys.type):
+        return int(keys.nbytes)
+    lengths = pc.binary_length(keys.dictionary).take(keys.indices)
+    return int(pc.sum(lengths).as_py() or 0) + len(keys) * _OFFSET_SIZE
 
 
 def _no_record_key(chunk: Chunk) -> UnsupportedFeatureError:
@@ -75,6 +91,8 @@ def _no_record_key(chunk: Chunk) -> UnsupportedFeatureError:
 
 def packed(array: pa.Array) -> PackedKeys:
     """Return the keys of an array without nulls. Raises FormatError if a key is not UTF-8."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     try:
         # The second cast checks UTF-8; what it gives is not needed.
         array.cast(pa.large_binary()).cast(pa.large_string())

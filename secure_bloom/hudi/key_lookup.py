@@ -23,7 +23,7 @@ from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, failure_of, located
-from secure_bloom.hudi.key_column import key_chunks, key_ordinal, read_keys
+from secure_bloom.hudi.key_column import distinct, key_chunks, key_ordinal, read_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.record_keys.packed_keys import (
     FROM_JAVA_ORDER,
@@ -280,7 +280,7 @@ def present_keys(
     if not candidates:
         return found
     for chunk in key_chunks(footer, column):
-        for array in read_keys(file, chunk):
+        for array in map(distinct, read_keys(file, chunk)):
             # The values get the type of the batch: pyarrow does not compare binary of 32 bit
             # offsets with binary of 64 bit offsets.
             wanted = pa.array(candidates, array.type)

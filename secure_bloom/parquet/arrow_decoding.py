@@ -33,6 +33,8 @@ from secure_bloom.parquet.structures.splices import encoded
 
 #: Bytes of the length before each BYTE_ARRAY.
 _LENGTH_SIZE = 4
+#: Bytes of a row in a dictionary array.
+_INDEX_SIZE = 4
 #: Values decoded at a time: enough to keep pyarrow busy, few enough to stay in the cache.
 _BATCH_ROWS = 256 * 1024
 #: Bytes decoded at a time, if each value may be as long as its page.
@@ -120,18 +122,33 @@ def decode_stored(
 
 
 def decode_items(
-    leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
+    leaf: Leaf,
+    codec: CompressionCodec,
+    pages: Sequence[Page],
+    *,
+    rows: int,
+    has_dictionary: bool,
+    kept_dictionary: int | None = None,
 ) -> Iterator[pa.Array]:
     """Yield the items of pages as :func:`decode_pages` does, with nulls.
 
-    So the keys and the values of a map stay pairs.
+    So the keys and the values of a map stay pairs.  If ``kept_dictionary`` has the bytes of the
+    dictionary, the items of texts stay dictionary arrays.
     """
     stored = StoredPages.of(pages)
-    return _decode_stored(leaf, codec, stored, rows=rows, has_dictionary=has_dictionary)
+    return _decode_stored(
+        leaf, codec, stored, rows=rows, has_dictionary=has_dictionary, kept=kept_dictionary
+    )
 
 
 def _decode_stored(
-    leaf: Leaf, codec: CompressionCodec, pages: StoredPages, *, rows: int, has_dictionary: bool
+    leaf: Leaf,
+    codec: CompressionCodec,
+    pages: StoredPages,
+    *,
+    rows: int,
+    has_dictionary: bool,
+    kept: int | None = None,
 ) -> Iterator[pa.Array]:
     for number in pages.encodings:
         encoding = known_member(Encoding, number, "PageHeader: encoding")
@@ -145,7 +162,9 @@ def _decode_stored(
         rows=rows,
         values=pages.values,
         dictionary=has_dictionary,
-        batch=_batch_rows(pages),
+        # Each batch has a copy of the dictionary, so it has as many bytes of rows.
+        batch=_batch_rows(pages) if kept is None else max(_BATCH_ROWS, kept // _INDEX_SIZE),
+        keeps_dictionary=kept is not None,
     )
 
 
@@ -159,20 +178,23 @@ def _decode(
     values: int,
     dictionary: bool = False,
     batch: int = _BATCH_ROWS,
+    keeps_dictionary: bool = False,
 ) -> Iterator[pa.Array]:
     if codec in _UNDECODED_CODECS:
         raise UnsupportedFeatureError(f"codec {codec.name} is not decoded here")
     # The names of the file are left out: pyarrow would take a list apart by them (LogicalTypes.md,
     # "Lists"), and only its values matter here.
+    path = [str(depth) for depth in range(len(repetitions))]
     column = MemoryColumn(
-        path=[str(depth) for depth in range(len(repetitions))],
+        path=path,
         type=_physical_type(leaf),
         codec=codec,
         values=values,
         pages=parts,
         has_dictionary=dictionary,
     )
-    yield from _read(memory_file(_schema(leaf, repetitions), [column], rows), rows, batch)
+    file = memory_file(_schema(leaf, repetitions), [column], rows)
+    yield from _read(file, rows, batch, [".".join(path)] if keeps_dictionary else [])
 
 
 def _batch_rows(pages: StoredPages) -> int:
@@ -206,12 +228,16 @@ def _schema(leaf: Leaf, repetitions: tuple[FieldRepetitionType, ...]) -> list[by
     ]
 
 
-def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:
+def _read(
+    file: bytes, rows: int, batch_rows: int, dictionaries: Sequence[str]
+) -> Iterator[pa.Array]:
     seen = 0
     try:
         # The file is in memory: reading ahead would copy it.  Several of these run at a time, so
         # threads of pyarrow's own would only compete.
-        source = pq.ParquetFile(pa.BufferReader(file), pre_buffer=False)
+        source = pq.ParquetFile(
+            pa.BufferReader(file), read_dictionary=dictionaries, pre_buffer=False
+        )
         for batch in source.iter_batches(batch_size=batch_rows, use_threads=False):
             seen += batch.num_rows
             yield _leaf_items(batch.column(0))

@@ -150,8 +150,14 @@ def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
             yield as_entries(chunk.leaf, array)
 
 
-def read_items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    """Yield every item of ``chunk`` in order, with its nulls, from the data pages."""
+def read_items(
+    file: InputFile, chunk: Chunk, *, as_dictionaries: bool = False
+) -> Iterator[pa.Array]:
+    """Yield every item of ``chunk`` in order, with its nulls, from the data pages.
+
+    With ``as_dictionaries``, texts stay dictionary arrays if all data pages refer to a dictionary:
+    a few bytes can claim a long text for millions of rows.
+    """
     from secure_bloom.parquet.arrow_decoding import decode_items
 
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
@@ -160,8 +166,16 @@ def read_items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
         # pyarrow would take an empty data page for the end of the chunk.
         pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
         has_dictionary = any(page.is_dictionary for page in pages)
+        is_kept = as_dictionaries and all(
+            page.is_dictionary or page.encoding in DICTIONARY_ENCODINGS for page in pages
+        )
         yield from decode_items(
-            chunk.leaf, chunk.codec, pages, rows=chunk.num_rows, has_dictionary=has_dictionary
+            chunk.leaf,
+            chunk.codec,
+            pages,
+            rows=chunk.num_rows,
+            has_dictionary=has_dictionary,
+            kept_dictionary=pages[0].uncompressed_size if is_kept and has_dictionary else None,
         )
 
 

@@ -9,7 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.errors import FormatError, SecureBloomError
-from secure_bloom.hudi.key_column import key_ordinal, key_range, packed
+from secure_bloom.hudi.key_column import (
+    decoded_size,
+    key_chunks,
+    key_ordinal,
+    key_range,
+    packed,
+    read_keys,
+)
 from testing.surgery import opened
 
 
@@ -37,3 +44,15 @@ def test_a_key_that_is_no_utf8_is_an_error() -> None:
     with pytest.raises(FormatError) as caught:
         packed(text)
     assert "xff" not in str(caught.value)
+
+
+def test_a_long_key_of_many_rows_is_in_memory_once(tmp_path: Path) -> None:
+    keys = pa.array(["k" * 1_000] * 9_999 + ["last"])
+    pq.write_table(pa.table({"k": keys}), tmp_path / "x.parquet")
+    with opened(tmp_path / "x.parquet") as it:
+        [chunk] = key_chunks(it.footer.read, "k")
+        [array] = read_keys(it.file, chunk)
+    assert array.nbytes < 100_000
+    assert decoded_size(array) == 9_999 * 1_004 + 8
+    every = b"".join(packed(array).each())
+    assert every == b"k" * 9_999_000 + b"last"
