@@ -113,7 +113,10 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return None
     session = item.session
     place = session.items.index(item)
-    for test, following in itertools.pairwise([*item.tests(), nextitem]):
+    tests = item.tests()
+    # As at the end of a whole collection: some tests look through all that may be garbage.
+    gc.freeze()
+    for test, following in itertools.pairwise([*tests, nextitem]):
         # Where a worker of xdist looks up what it reports on.
         session.items[place] = test
         item.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
