@@ -131,7 +131,7 @@ def _conditions(text: str) -> list[tuple[tuple[str, ...], str]] | None:
 
 
 def _is_query(tree: Any) -> bool:
-    """Return whether it is a condition, or a statement that may have a condition."""
+    """Return whether a tree is a condition, or a statement that may have a condition."""
     from sqlglot import exp
 
     conditions = (exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Func)

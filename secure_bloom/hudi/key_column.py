@@ -34,7 +34,9 @@ def key_ordinal(footer: Footer, column: str) -> int:
     # A name may also select a struct with a single field: that is no key column.
     if leaf.name != column or leaf.type is not Type.BYTE_ARRAY or leaf.is_repeated:
         raise UnsupportedFeatureError(
-            "record keys are texts, one a row", hint="name a column of texts", column=column
+            "the column cannot hold record keys: wanted one text in each row",
+            hint="name a column of texts",
+            column=column,
         )
     return ordinals[0]
 

@@ -78,7 +78,7 @@ _FEW = 16
 
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:
-    """Hash the rows of ``rows``, which is (n, width)."""
+    """Store the hash of each row of ``rows``, an array of shape (n, width), in ``hashes``."""
     if extension.native is None:
         numpy_loops.hash_rows(rows, hashes)
     else:
@@ -177,7 +177,7 @@ def delta_numbers(data: Bytes, start: int, widest: int, numbers: Signed) -> int:
 def join_prefixes(
     prefixes: Signed, bounds: Signed, suffixes: Bytes, ranks: Signed, ends: Signed, into: Bytes
 ) -> int:
-    """Copy the values at ``ranks`` into ``into``, and store where each ends.
+    """Copy the values at ``ranks`` into ``into``, and store in ``ends`` where each of them ends.
 
     Value ``i`` is the first ``prefixes[i]`` bytes of the value before it, and then
     ``suffixes[bounds[i]:bounds[i + 1]]``.  Returns the end of the last, or ``DAMAGED``.

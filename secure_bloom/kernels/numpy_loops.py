@@ -45,7 +45,7 @@ _SEEDS: Final = (0x60EA27EEADC0B5D6, 0xC2B2AE3D27D4EB4F, 0, 0x61C8864E7A143579)
 
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:
-    """Hash the rows of ``rows``, which is (n, width)."""
+    """Store the hash of each row of ``rows``, an array of shape (n, width), in ``hashes``."""
     count, width = rows.shape
     # Measured: numpy takes about as long for its steps along a row as xxhash for this many rows.
     if width > _WIDEST or count < 100 + 10 * width:
@@ -429,10 +429,10 @@ def _unzigzag(number: int) -> int:
 def join_prefixes(
     prefixes: Signed, bounds: Signed, suffixes: Bytes, ranks: Signed, ends: Signed, into: Bytes
 ) -> int:
-    """Copy the values at ``ranks`` into ``into``, and store where each ends.
+    """Copy the values at ``ranks`` into ``into``, and store in ``ends`` where each of them ends.
 
     Value ``i`` is the first ``prefixes[i]`` bytes of the value before it, and its own suffix.
-    Returns the end of the last, or ``DAMAGED``.
+    Returns the end of the last value, or ``DAMAGED``.
     """
     content, end = suffixes.tobytes(), 0
     starts, limits = bounds[:-1].tolist(), bounds[1:].tolist()

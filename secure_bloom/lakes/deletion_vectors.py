@@ -167,7 +167,10 @@ def _data(folder: str, vector: DeletionVector) -> bytes:
         data = decode_z85(vector.path_or_inline_dv)
         # Z85 writes four bytes at a time, so up to three more may follow what counts.
         if not 0 <= len(data) - vector.size_in_bytes < 4:
-            raise FormatError("an inline deletion vector has another size than the log says")
+            raise FormatError(
+                f"an inline deletion vector has {len(data)} bytes, wanted {vector.size_in_bytes} as in "
+                "the log"
+            )
         return data[: vector.size_in_bytes]
     if vector.storage_type == "u":
         return _stored(_file_of_uuid(folder, vector.path_or_inline_dv), vector)
@@ -201,8 +204,8 @@ def _stored(path: str, vector: DeletionVector) -> bytes:
 def _unframed(framed: bytes) -> bytes:
     data = framed[4:-4]
     # Big-endian around data that is little-endian: PROTOCOL.md has it so, and Iceberg after it.
-    if int.from_bytes(framed[:4], "big") != len(data):
-        raise FormatError("a deletion vector has another size than the log says")
+    if (size := int.from_bytes(framed[:4], "big")) != len(data):
+        raise FormatError(f"a deletion vector has {len(data)} bytes, its length field says {size}")
     # The checksum covers the data alone, neither its size nor its place.
     if int.from_bytes(framed[-4:], "big") != zlib.crc32(data):
         raise FormatError("the checksum of a deletion vector is wrong")
@@ -374,7 +377,7 @@ def _runs(cursor: _Cursor, starts: _Numbers, sizes: _Numbers) -> _Numbers:
 
 def _check_sizes(found: _Numbers, wanted: _Numbers) -> None:
     if (found != wanted).any():
-        raise FormatError("a container has another number of numbers than its key says")
+        raise FormatError("a container of a bitmap does not have as many numbers as its key says")
 
 
 #: The reader of containers: of bitsets, of arrays, of runs.

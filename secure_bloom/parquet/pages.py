@@ -282,7 +282,10 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
     start = min(starts, default=4 if length == 0 else 0)
     # Before offset 4 is the magic, so no page can start there.
     if start < 4 or length < 0:
-        raise FormatError(f"the column chunk starts at {start} and has {length} bytes")
+        raise FormatError(
+            f"the column chunk starts at {start} and has {length} bytes, wanted a start from 4 on "
+            "and a length from 0 on"
+        )
     return start, length
 
 

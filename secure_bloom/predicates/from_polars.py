@@ -55,7 +55,7 @@ _HINT = (
 
 
 def is_polars(where: object) -> bool:
-    """Return whether it is an expression of Polars, without importing Polars."""
+    """Return whether an object is an expression of Polars, without importing Polars."""
     kind = type(where)
     return kind.__name__ == "Expr" and kind.__module__.partition(".")[0] == "polars"
 
@@ -260,4 +260,6 @@ def _refuse_nan(path: tuple[str, ...], values: Iterable[pa.Scalar]) -> None:
     # Polars finds NaN equal to itself; here it equals nothing.
     held = (value.as_py() for value in values)
     if any(isinstance(value, float) and math.isnan(value) for value in held):
-        raise PolicyError("the expression looks for NaN", column=".".join(path))
+        raise PolicyError(
+            "the expression looks for NaN, which equals no value", column=".".join(path)
+        )

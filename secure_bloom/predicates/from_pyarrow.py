@@ -207,7 +207,9 @@ def _two_valued(path: tuple[str, ...], values: pa.Array) -> Predicate:
     """
     column = ".".join(path)
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
-        raise PolicyError("the expression looks for NaN in a list", column=column)
+        raise PolicyError(
+            "the expression looks for NaN in a list, and NaN equals no value", column=column
+        )
     members = Condition(
         column=column,
         operator=Operator.IN,

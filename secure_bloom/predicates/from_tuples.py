@@ -91,7 +91,7 @@ def _pairs(structure: Mapping[Any, object]) -> Predicate:
 
 
 def _is_many(value: object) -> bool:
-    """Return whether it is a list, a set, or an array of numpy, pyarrow, pandas or Polars."""
+    """Return whether a value is a list, a set, or an array of numpy, pyarrow, pandas or Polars."""
     is_one = isinstance(value, str | bytes | bytearray | memoryview) or hasattr(value, "as_py")
     return hasattr(value, "__iter__") and not is_one
 
@@ -126,7 +126,7 @@ def _condition(column: str | tuple[str, ...], operator: str, *value: Any) -> Pre
 
 
 def _is_column(given: object) -> bool:
-    """Return whether it is a name, or a path of names."""
+    """Return whether an item is the name of a column, or a path of names."""
     if isinstance(given, tuple):
         return bool(given) and all(isinstance(name, str) for name in given)
     return isinstance(given, str)

@@ -394,13 +394,13 @@ class Table:
             for name in opened.table_names:
                 if name.lower() not in known:
                     raise PolicyError(
-                        f"the query names the table {legible(name)}",
+                        f"the query names the table {legible(name)}, which was not given",
                         hint="this table is called self; give others as tables={NAME: table}",
                     )
                 kind = type(known[name.lower()])
                 if not issubclass(kind, Table):
                     raise PolicyError(
-                        f"{legible(name)} is a {kind.__name__}, and no open table",
+                        f"{legible(name)} is a {kind.__name__}, wanted an open table",
                         hint="give tables={NAME: secure_bloom.open_table(PATH)}; DuckDB and Polars "
                         f"join scan_polars() with rows in memory; {OWN_ROWS}",
                     )

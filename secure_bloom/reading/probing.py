@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 
 class TableProbe:
-    """The values of one column, which are looked up in one file of a table after the other.
+    """Probes each file of a table for values of one column.
 
-    Files whose filters ``kept`` has in memory, or loads, are asked together.
+    Files whose filters are in ``kept``, or are loaded into it, are probed together.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ def check_written(
     """Raise the error of the first part of a new file that cannot be read.
 
     ``columns`` are the ordinals of the columns whose first page is read. None means all columns.
-    ``names`` are the table's names of columns, by which ``keys`` has the keys.
+    ``names`` maps the columns to their names in the table: ``keys`` finds their keys by these.
     """
     file.column_names = names
     try:

@@ -155,7 +155,7 @@ def _has_digits(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_int32(of: pa.DataType) -> bool:
-    """Return whether it is an integer that Parquet stores as INT32."""
+    """Return whether Parquet stores the integers of a type as INT32."""
     return bool(pa.types.is_integer(of) and of.bit_width <= 32)
 
 
@@ -164,7 +164,7 @@ def _is_float(of: pa.DataType) -> bool:
 
 
 def _is_bytes(of: pa.DataType) -> bool:
-    """Return whether it is bytes of any length, text or not."""
+    """Return whether a type is that of bytes of any length, text or not."""
     return any(check(of) for check in _OF_BYTES)
 
 
@@ -183,7 +183,7 @@ def _is_local(of: pa.DataType) -> bool:
 
 
 def _is_counted(of: pa.DataType) -> bool:
-    """Return whether it is a timestamp of the unit that the file has: milli- or microseconds."""
+    """Return whether a type is that of timestamps in milli- or microseconds, as in the file."""
     return pa.types.is_timestamp(of) and of.unit in ("ms", "us")
 
 

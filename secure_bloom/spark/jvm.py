@@ -93,7 +93,7 @@ def java() -> Path:
     command = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if command is None:
         where = f"in JAVA_HOME, {home}" if home else "on PATH, and JAVA_HOME is not set"
-        raise SparkUnavailableError(f"no Java {where}", hint=_INSTALL_JAVA)
+        raise SparkUnavailableError(f"Java was not found {where}", hint=_INSTALL_JAVA)
     core = next((jar.name for jar in spark_jars() if jar.name.startswith("spark-core_")), "")
     _require_recent(command, oldest_java(core))
     return Path(command)

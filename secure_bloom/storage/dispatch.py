@@ -275,7 +275,7 @@ def _publish(staged: StagedFile, path: str, *, is_name_durable: bool) -> None:
         if exc.errno not in NO_LINKS:
             raise
         raise UnsupportedFeatureError(
-            "this file system has no hard links, so a file cannot be put where none is in one step",
+            "this file system has no hard links, so two writers could create the same new file",
             hint="write to the table from another file system, or from an object store",
             path=path,
         ) from exc

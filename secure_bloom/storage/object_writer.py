@@ -337,7 +337,9 @@ def sdk_of(store: ObjectStore) -> Sdk:
     Raises MissingExtraError if the SDK is not installed.
     """
     if store.module is None:
-        raise UnsupportedFeatureError(f"{store.name} is written through pyarrow, without an SDK")
+        raise UnsupportedFeatureError(
+            f"pyarrow writes to {store.name}, and this needs requests that only an SDK sends"
+        )
     try:
         with imported_for(f"writing to {store.name}", store.extra):
             return cast(Sdk, import_module(store.module))

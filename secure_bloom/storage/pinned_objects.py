@@ -85,7 +85,10 @@ def open_pinned_object(path: str, listed_size: int | None) -> PinnedObject | Non
     size, start = int(place[3]), int(place[1])
     file = PinnedObject(sdk, target, size, (None, size, *answer.marks))
     if len(answer.content) != size - start:
-        raise FormatError("the store's answer has another length than it says", path=path)
+        raise FormatError(
+            f"the store sent {len(answer.content)} bytes, its Content-Range says {size - start}",
+            path=path,
+        )
     file.hold(start, answer.content)
     return file
 

@@ -39,7 +39,7 @@ def test_a_table_is_joined_to_open_tables_alone(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "one.parquet")
     with sb.open_table(tmp_path) as table, pytest.raises(PolicyError) as caught:
         table.sql("select * from self join w using (id)", {"w": pa.table({"id": [1]})})  # type: ignore[dict-item]
-    assert "w is a Table, and no open table" in str(caught.value)
+    assert "w is a Table, wanted an open table" in str(caught.value)
     assert "open_table(PATH)" in str(caught.value.hint)
 
 

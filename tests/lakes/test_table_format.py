@@ -1,4 +1,4 @@
-"""Deletion vectors are told apart by where they stand."""
+"""The records of a table's format: the id of a deletion vector has its offset, if there is one."""
 
 from secure_bloom.lakes import DeletionVector
 

@@ -258,7 +258,7 @@ class TestJava:
     ) -> None:
         monkeypatch.delenv("JAVA_HOME", raising=False)
         monkeypatch.setenv("PATH", str(tmp_path))
-        with pytest.raises(SparkUnavailableError, match="no Java on PATH") as caught:
+        with pytest.raises(SparkUnavailableError, match="Java was not found on PATH") as caught:
             session_config(POLICY)
         for remedy in ("openjdk-17-jre-headless", "brew install openjdk@17", "JAVA_HOME"):
             assert remedy in str(caught.value.hint)

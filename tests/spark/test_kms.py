@@ -37,7 +37,7 @@ def test_a_class_of_ones_own_needs_no_java_here(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     policy = _policy(tmp_path, 'client = "keyring"\nkeyring = "ring.json"')
     assert "org.example.Kms" in kms_config(policy, "org.example.Kms").values()
-    with pytest.raises(SparkUnavailableError, match="no Java in JAVA_HOME"):
+    with pytest.raises(SparkUnavailableError, match="Java was not found in JAVA_HOME"):
         kms_config(policy, None)
 
 

@@ -249,7 +249,7 @@ def check_pages(subject: ChunkSubject) -> Findings:
     if not all(_has_its_entries(chunk, page) for page in pages if page.is_dictionary):
         yield subject.finding(
             IMPOSSIBLE_PAGES,
-            "the dictionary page has another number of entries than its header counts",
+            "the number of entries in the dictionary page differs from that in its header",
         )
     data = [page for page in pages if not page.is_dictionary]
     for what in _in_version_2(chunk, data):
@@ -291,7 +291,7 @@ def _in_version_2(chunk: Chunk, data: list[Page]) -> Iterator[str]:
     if len(headers) < len(data) or not headers or chunk.leaf.is_repeated:
         return
     if any(it.num_rows != it.num_values for it in headers):
-        yield "DataPageHeaderV2.num_rows is another number than its values in a flat column"
+        yield "DataPageHeaderV2.num_rows differs from num_values in a flat column"
     if any((it.definition_levels_byte_length == 0) is not chunk.leaf.is_required for it in headers):
         yield "DataPageHeaderV2: a required column has definition levels, or an optional one none"
     nulls, statistics = [it.num_nulls for it in headers], chunk.meta_data.statistics

@@ -324,6 +324,6 @@ def _blob(wrapped_key: str) -> bytes:
         return base64.b64decode(wrapped_key, validate=True)
     except ValueError as exc:
         raise FormatError(
-            "a wrapped key is not base64, as those of AWS are",
+            "a wrapped key is not base64, so AWS KMS has not wrapped it",
             hint=WRAPPED_ELSEWHERE,
         ) from exc

@@ -106,7 +106,7 @@ class GcpKmsClient:
             ciphertext = base64.b64decode(wrapped_key, validate=True)
         except ValueError as exc:
             raise FormatError(
-                "a wrapped key is not base64, as those of Google Cloud KMS are",
+                "a wrapped key is not base64, so Google Cloud KMS has not wrapped it",
                 hint=WRAPPED_ELSEWHERE,
             ) from exc
         return bytes(self._ask("decrypt", master_key_identifier, ciphertext=ciphertext).plaintext)

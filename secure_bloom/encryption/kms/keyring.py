@@ -145,7 +145,7 @@ class Keyring:
             sealed = base64.b64decode(wrapped_key, validate=True)
         except ValueError as exc:
             raise FormatError(
-                "a wrapped key is not base64, as those of a keyring are", hint=WRAPPED_ELSEWHERE
+                "a wrapped key is not base64, so no keyring has wrapped it", hint=WRAPPED_ELSEWHERE
             ) from exc
         try:
             return cipher.unseal(sealed, master_key, master_key_identifier.encode())

@@ -249,7 +249,7 @@ def _record(schema: Any) -> dict[str, Any]:
     for each in schema if isinstance(schema, list) else [schema]:
         if isinstance(each, dict) and each.get("type") == "record":
             return each
-    raise UnsupportedFeatureError("a list of manifests has no records")
+    raise UnsupportedFeatureError("the Avro schema of a manifest list has no record type")
 
 
 def _fields(schema: Any) -> dict[str, Any]:

@@ -292,4 +292,4 @@ def text_of(value: Value, kind: AtomicType, *, legacy: bool) -> str:
     try:
         return shown(value, kind)
     except (UnicodeDecodeError, OverflowError) as exc:
-        raise FormatError("a partition of the table has no valid value") from exc
+        raise FormatError("a partition value is not valid for the type of its column") from exc

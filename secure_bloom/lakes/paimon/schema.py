@@ -127,7 +127,7 @@ def number_in(document: Mapping[str, Any], name: str, default: int | None = None
     """Return a number that is not negative. Raises FormatError for anything else."""
     found = document.get(name, default)
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 2**63:
-        raise FormatError(f"{name} is not a number from 0 on")
+        raise FormatError(f"{name} is not a whole number, or is negative")
     return found
 
 

@@ -231,7 +231,9 @@ def _check(record: dict[str, Any]) -> None:
     for fields, types in ((record, _ENTRY), (file, _FILE)):
         for name, kind in types.items():
             if not isinstance(fields.get(name), kind):
-                raise FormatError(f"an entry of a manifest has no valid {name}")
+                raise FormatError(
+                    f"{name} is missing in an entry of a manifest, or is of another type"
+                )
     if record["_KIND"] not in (ADD, DELETE):
         raise FormatError(f"an entry of a manifest is of kind {record['_KIND']}, wanted 0 or 1")
     for name in (file["_FILE_NAME"], *file["_EXTRA_FILES"]):

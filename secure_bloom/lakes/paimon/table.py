@@ -92,7 +92,7 @@ class PaimonFile:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether it is a Parquet file, by its name."""
+        """Whether the name of the file is that of a Parquet file."""
         return bool(self.entry.file["_FILE_NAME"].endswith(".parquet"))
 
     @property
@@ -423,9 +423,9 @@ def _vectors(
 def _vector(path: str, fields: Mapping[str, Any]) -> PaimonVector:
     offset, length, count = (fields.get(name) for name in ("f1", "f2", "_CARDINALITY"))
     if not isinstance(offset, int) or not isinstance(length, int) or min(offset, length) < 0:
-        raise FormatError("a deletion vector has no valid place")
+        raise FormatError("the offset or length of a deletion vector is missing or negative")
     if count is not None and (not isinstance(count, int) or count < 0):
-        raise FormatError("a deletion vector has no valid number of rows")
+        raise FormatError("the cardinality of a deletion vector is negative or not a number")
     return PaimonVector(path=path, offset=offset, length=length, cardinality=count)
 
 

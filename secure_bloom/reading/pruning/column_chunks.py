@@ -29,10 +29,11 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnChunks:
-    """Chunks of one column in some files, with a row of ``fields`` for each.
+    """The chunks of one column in some files. Each chunk has a row in ``fields``.
 
-    :mod:`secure_bloom.parquet.chunk_fields` names the slots of a row.  A text has two slots: its
-    offsets in ``plain``.  ``codes`` has the file and row group of each chunk: see :func:`codes_of`.
+    :mod:`secure_bloom.parquet.chunk_fields` names the slots of a row.  A text has two slots, which
+    are its start and end in ``plain``.  ``codes`` has the file and row group of each chunk: see
+    :func:`codes_of`.
     ``ciphers`` has the column's cipher in each file. ``ordinals`` has the ordinals of each chunk
     that the cipher needs for its AADs.  ``has_order`` says whether bounds are in the order of the
     type.

@@ -52,7 +52,7 @@ def positions_in(ranges: Ranges) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows of a row group that are wanted: as ranges, and one by one. Both ascend."""
+    """The wanted rows of a row group in ascending order: as ranges, and as positions."""
 
     ranges: NDArray[np.int64]
     positions: NDArray[np.int64]
@@ -61,7 +61,7 @@ class Rows:
 
     @classmethod
     def of(cls, ranges: Ranges) -> Rows:
-        """Return the rows in ranges, made once for all columns."""
+        """Return the rows of the given ranges. All columns of the row group share the result."""
         array = as_array(ranges)
         starts, ends = array.T.tolist()
         return cls(array, positions_in(ranges), starts, ends)
