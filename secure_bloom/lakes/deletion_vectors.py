@@ -168,8 +168,8 @@ def _data(folder: str, vector: DeletionVector) -> bytes:
         # Z85 writes four bytes at a time, so up to three more may follow what counts.
         if not 0 <= len(data) - vector.size_in_bytes < 4:
             raise FormatError(
-                f"an inline deletion vector has {len(data)} bytes, wanted {vector.size_in_bytes} as in "
-                "the log"
+                f"an inline deletion vector has {len(data)} bytes, the log says "
+                f"{vector.size_in_bytes}"
             )
         return data[: vector.size_in_bytes]
     if vector.storage_type == "u":
