@@ -13,12 +13,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import timedelta
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.texts import exact_number
+from secure_bloom.predicates.condition_tokens import (
+    HINT,
+    KNOWN_WORDS,
+    Token,
+    show_place,
+    tokens_of,
+)
 from secure_bloom.predicates.constants import (
     LITERALS,
     NOW,
@@ -42,15 +48,7 @@ from secure_bloom.predicates.tree import (
     refuse_never_true,
 )
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<name>"(?:[^"]|"")*")
-    |(?P<sign><=|>=|<>|!=|==|::|[=<>(),])|(?P<word>(?:(?!::)[^\s'"=<>!(),])+))""",
-    re.VERBOSE,
-)
 _COMPARISONS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
-_KEYWORDS = {"and", "or", "not", "in", "is", "null", "like", "ilike", "between"}
-#: Words that are no values.
-_KNOWN_WORDS = _KEYWORDS | LITERALS | NOW | TODAY | {"cast", "as", "interval", "isnan"}
 #: An operator, and the one that means the same with the sides exchanged.
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 #: What ends a boolean column that is a condition alone.
@@ -75,9 +73,6 @@ _INSTEAD = {
         ("isnull", "is_null", "coalesce", "ifnull", "nvl"), "null too: COLUMN is null or COLUMN = 3"
     ),
 }
-#: Quotes as word processors set them.
-_TYPESET = frozenset("\u2018\u2019\u201c\u201d\u00b4`")
-_UNREADABLE = "write texts in single quotes, one inside is doubled: name = 'O''Hara'"
 #: Hints for what SQL has after a condition.
 _AFTER = {
     "limit": "the number of rows is no part of the condition: --limit N, in Python limit=N",
@@ -120,23 +115,6 @@ _NO_PARAMETERS = (
     "write a text in single quotes; values come from --parameters FILE,"
     ' in Python from a structure: [("email", "=", value)]'
 )
-_HINT = "write it as: email = 'a@example.com' and country in ('it', 'no')"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Token:
-    """One token: its kind, and its text without quotes. ``place`` counts characters from 1."""
-
-    kind: str
-    text: str
-    place: int
-
-    @property
-    def keyword(self) -> str:
-        """The lower-case keyword or sign, or an empty text for any other token."""
-        lowered = self.text.lower()
-        is_keyword = self.kind == "sign" or (self.kind == "word" and lowered in _KEYWORDS)
-        return lowered if is_keyword else ""
 
 
 def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Predicate:
@@ -148,83 +126,18 @@ def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Pred
     """
     parser = None
     try:
-        tokens = _tokens(text)
+        tokens = tokens_of(text)
         if not tokens:
             raise PolicyError("the condition is empty", hint="leave it out to read all rows")
         parser = _Parser(tokens, len(text) + 1, parameters)
         predicate = parser.disjunction(MAX_DEPTH)
         parser.expect_end()
     except PolicyError as error:
-        _show_place(error, text, parser.names if parser else frozenset())
+        show_place(error, text, parser.names if parser else frozenset())
         raise
     if not parser.has_negated_or:
         refuse_never_true(predicate)
     return predicate
-
-
-#: How errors say where they are.
-_PLACE = re.compile(r"character (\d+)")
-#: Characters of a condition that an error shows around its place.
-_SHOWN = 60
-
-
-def _show_place(error: PolicyError, text: str, names: Set[int]) -> None:
-    """Add to the hint of an error the condition with a caret at the place.
-
-    What may be a value is shown as stars: all but signs, keywords, and the names of columns that
-    begin at the characters ``names``.
-    """
-    found = _PLACE.search(error.message)
-    if found is None or not text.strip():
-        return
-    place = min(int(found[1]) - 1, len(text))
-    shown, end = list("*" * len(text)), 0
-    for it in _TOKEN.finditer(text):
-        start, end = it.span(it.lastgroup or 0)
-        part = it[it.lastgroup or 0]
-        if it.lastgroup == "sign" or part.lower() in _KNOWN_WORDS or start + 1 in names:
-            shown[start:end] = part
-        elif it.lastgroup in ("text", "name"):
-            shown[start] = shown[end - 1] = part[0]
-    line = "".join(" " if char.isspace() else kept for char, kept in zip(text, shown, strict=True))
-    if error.message.endswith("is not in quotes"):
-        word = re.compile(r"\S+").match(line, place)
-        end = word.end() if word else place
-        line = f"{line[:place]}'{line[place:end]}'{line[end:]}"
-    first = max(0, place - _SHOWN // 2)
-    line = line[first : first + _SHOWN]
-    error.hint = f"{error.hint or _HINT}\n  {line}\n  {' ' * (place - first)}^"
-
-
-def _tokens(text: str) -> list[_Token]:
-    tokens, position = [], 0
-    # Copied from a query, a condition ends as the query does.
-    text = text.rstrip().removesuffix(";").rstrip()
-    end = len(text)
-    while position < end:
-        found = _TOKEN.match(text, position)
-        if found is None or found.lastgroup is None:
-            rest = text[position:].lstrip()
-            raise PolicyError(
-                f"the condition cannot be read from character {end - len(rest) + 1} on",
-                hint="write not in place of !" if rest.startswith("!") else _UNREADABLE,
-            )
-        kind, part = found.lastgroup, found[found.lastgroup]
-        if kind == "word" and not _TYPESET.isdisjoint(part):
-            raise _typeset_quote(part, found.start(found.lastgroup) + 1)
-        if kind in ("text", "name"):
-            part = part[1:-1].replace(part[0] * 2, part[0])
-        tokens.append(_Token(kind=kind, text=part, place=found.start(found.lastgroup) + 1))
-        position = found.end()
-    return tokens
-
-
-def _typeset_quote(word: str, place: int) -> PolicyError:
-    # Spark and MySQL write names so.
-    if "`" in word:
-        hint = 'write names that need quotes in double quotes: "order id" = 1'
-        return PolicyError(f"a backtick at character {place}", hint=hint)
-    return PolicyError(f"a typographic quote at character {place}", hint=_UNREADABLE)
 
 
 def _is_number(text: str) -> bool:
@@ -247,14 +160,14 @@ class _Parser:
     """
 
     def __init__(
-        self, tokens: list[_Token], end: int, parameters: Mapping[str, object] | None
+        self, tokens: list[Token], end: int, parameters: Mapping[str, object] | None
     ) -> None:
         self.has_negated_or = False
         #: The characters at which names of columns begin, as far as the text was parsed.
         self.names = set[int]()
         self._parameters = parameters
         self._tokens = tokens
-        self._end = _Token(kind="end", text="", place=end)
+        self._end = Token(kind="end", text="", place=end)
         self._position = 0
 
     def disjunction(self, depth: int, *, is_negated: bool = False) -> Predicate:
@@ -272,7 +185,7 @@ class _Parser:
     def expect_end(self) -> None:
         """Raise PolicyError if any text is left."""
         if self._next.kind != "end":
-            hint = _AFTER.get(self._next.text.lower().strip(), _HINT)
+            hint = _AFTER.get(self._next.text.lower().strip(), HINT)
             raise self._wanted("and, or, or the end", hint=hint)
 
     def _conjunction(self, depth: int, is_negated: bool) -> Predicate:
@@ -388,7 +301,7 @@ class _Parser:
         words = [[it.text] if it.kind == "name" else it.text.strip(".").split(".") for it in parts]
         return tuple(word for part in words for word in part if word)
 
-    def _part(self) -> _Token:
+    def _part(self) -> Token:
         if self._next.kind not in ("name", "word") or self._next.keyword:
             raise self._wanted("the name of a column")
         token = self._take()
@@ -509,7 +422,7 @@ class _Parser:
             self._position -= 1
         if self._next.kind not in ("text", "word") or self._next.keyword:
             raise self._wanted(
-                "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
+                "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, HINT)
             )
         token = self._take()
         if token.kind == "word" and self._accept("("):
@@ -533,7 +446,7 @@ class _Parser:
     def _names_a_column(self) -> bool:
         """Whether the next word is no value, but may be the name of a column."""
         token = self._next
-        is_value = _UNQUOTED.fullmatch(token.text) or token.text.lower() in _KNOWN_WORDS
+        is_value = _UNQUOTED.fullmatch(token.text) or token.text.lower() in KNOWN_WORDS
         return token.kind == "word" and not is_value and bool(_NAME.match(token.text))
 
     @property
@@ -549,11 +462,11 @@ class _Parser:
         return values[token.text[1:]]
 
     @property
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         more = self._position < len(self._tokens)
         return self._tokens[self._position] if more else self._end
 
-    def _take(self) -> _Token:
+    def _take(self) -> Token:
         token = self._next
         self._position += 1
         return token
@@ -567,12 +480,12 @@ class _Parser:
         if not self._accept(keyword):
             raise self._wanted(keyword)
 
-    def _wanted(self, what: str, hint: str = _HINT) -> PolicyError:
+    def _wanted(self, what: str, hint: str = HINT) -> PolicyError:
         # Name the place, not the text there: it may be a value.
         return PolicyError(f"the condition needs {what} at character {self._next.place}", hint=hint)
 
 
-def _function(token: _Token) -> PolicyError:
+def _function(token: Token) -> PolicyError:
     """Return an error about a function, whose name ``token`` is."""
     instead = _INSTEAD.get(token.text.lower(), "functions are not taken")
     return PolicyError(
@@ -580,7 +493,7 @@ def _function(token: _Token) -> PolicyError:
     )
 
 
-def _unquoted(token: _Token) -> str:
+def _unquoted(token: Token) -> str:
     """Return the value of a word. Raises PolicyError if it could as well be a text or a column."""
     if token.text.startswith(_PLACEHOLDERS):
         raise _without_a_value(token, hint=_NO_PARAMETERS)
@@ -594,6 +507,6 @@ def _unquoted(token: _Token) -> str:
     raise PolicyError(f"the value at character {token.place} is not in quotes", hint=hint)
 
 
-def _without_a_value(token: _Token, *, hint: str) -> PolicyError:
+def _without_a_value(token: Token, *, hint: str) -> PolicyError:
     message = f"no value is given for the parameter at character {token.place}"
     return PolicyError(message, hint=hint)
