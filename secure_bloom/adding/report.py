@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol
 
 from secure_bloom.reports.base import F, WritingReport
 from secure_bloom.reports.text import counted, human_bytes
-from secure_bloom.runs.target import GONE, TableCommit
+from secure_bloom.runs.target import GONE, GONE_TOGETHER, NOTHING_WRITTEN, TableCommit
 
 #: How a note begins that is about readers of the new filters.
 READERS: Final = "readers: "
@@ -220,15 +220,28 @@ def file_notes(files: Iterable[NotedFile]) -> Iterator[str]:
     """Yield the notes of single files, each with the file's path.
 
     A note on readers holds for all files alike, so it is given once, with the path of the first
-    file.
+    file, and so is the note of files that another writer took out of the table.
     """
     shared: dict[str, list[str]] = {}
     for file in files:
         for note in file.notes:
-            if note.startswith(READERS):
+            if note.startswith(READERS) or note == GONE:
                 shared.setdefault(note, []).append(file.path)
             else:
                 yield f"{file.path}: {note}"
     for note, (first, *others) in shared.items():
         more = f" and {counted(len(others), 'other file')}" if others else ""
-        yield f"{first}{more}: {note}"
+        yield f"{first}{more}: {GONE_TOGETHER if others and note == GONE else note}"
+
+
+def notes_in_table(
+    files: Iterable[NotedFile], gone: Collection[str], commits: Sequence[TableCommit]
+) -> Iterator[str]:
+    """Yield the notes of a table's files, of which other writers took ``gone`` out meanwhile.
+
+    If nothing was committed, one note is for all of these.
+    """
+    is_lost = bool(gone) and not commits
+    if is_lost:
+        yield NOTHING_WRITTEN
+    yield from file_notes(it for it in files if not (is_lost and it.path in gone))

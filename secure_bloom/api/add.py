@@ -16,6 +16,7 @@ from secure_bloom.adding.report import (
     copied_notes,
     file_notes,
     left_filters_notes,
+    notes_in_table,
     skipped_file,
 )
 from secure_bloom.adding.request import Columns, FilterRequest, Keys, filter_request
@@ -239,7 +240,8 @@ def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest)
     done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
     files = [it.taken_meanwhile() if it.path in done.gone else it for it in done.reports]
     shown = (*files, *(skipped_file(path, reason) for path, reason in table.skipped()))
-    notes = (*file_notes(shown), *done.notes, *_sample_note(target))
+    own = notes_in_table(shown, done.gone, done.commits)
+    notes = (*own, *done.notes, *_sample_note(target))
     return AddReport(
         files=shown,
         notes=notes,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from os import PathLike
 
-from secure_bloom.adding.report import file_notes
+from secure_bloom.adding.report import file_notes, notes_in_table
 from secure_bloom.api.rekeyed_tables import open_decryption, open_reencryption, open_rotation
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loaded_policy
@@ -321,8 +321,9 @@ def _table_report(
     """Return the report of a run that wrote new files beside the live ones of a table."""
     _warn(done)
     files = tuple(it.taken_meanwhile() if it.path in done.gone else it for it in done.reports)
+    own = notes_in_table(files, done.gone, done.commits)
     shown = table_notes(done.commits, table, dry_run=done.dry_run)
-    return _report(done, files, (*file_notes(files), *closed, *done.notes, *shown))
+    return _report(done, files, (*own, *closed, *done.notes, *shown))
 
 
 def _report(

@@ -68,10 +68,17 @@ def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
     if not names:
         raise PolicyError("the policy names no master key", path=str(policy_path))
     kms = policy.kms_client()
+    # At a KMS an older key may serve to unwrap alone, which nothing but a file can show.
+    names += sorted(policy.older_keys.difference(names)) if isinstance(kms, Keyring) else []
     found = [_checked(kms, name, verbose) for name in names]
     for key in found:
         if isinstance(kms, Keyring) and not kms.has_key(str(key["key"])):
-            key["hint"] = lacking_keys_hint([str(key["key"])], kms, policy)
+            name = str(key["key"])
+            key["hint"] = (
+                f"add that very key to the keyring; a new one opens no file of [keys.{name}]"
+                if name in policy.older_keys
+                else lacking_keys_hint([name], kms, policy)
+            )
     if as_json:
         print_json({"client": policy.kms["client"], "keys": found})
     else:
@@ -159,7 +166,12 @@ def new_command(
 def _notes_on_new(file: Path, names: Sequence[str], policy: KeyPolicy) -> list[str]:
     """Return notes on the keys of a new keyring that the policy does not use."""
     unnamed = sorted(set(names) - policy.named_keys())
+    older = sorted((policy.older_keys | policy.retired_keys) - policy.master_keys() - set(names))
     notes = [
+        f"no key is made for {legible(name)} of [keys]: only the old key opens older files"
+        for name in older
+    ]
+    notes += [
         f"the policy does not name {legible(name)}: {close_match(name, policy.named_keys())}"
         for name in unnamed
     ]

@@ -285,9 +285,11 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
         ]
         for key in sorted({**live, **skipped}, key=str)
     ]
-    if rows or not (report.unused or report.unknown or report.skipped):
+    if rows:
         columns = ["files>", "skipped>"] if skipped else ["files>"]
         print_table(["master key", "version", *columns, "policy"], rows)
+    elif not (report.unused or report.unknown or report.skipped or report.failed):
+        print_line("no file depends on a master key")
     for name in report.unused:
         seen = "only this version was looked at" if report.live_only else _SEEN
         print_line(f"{legible(name)}: nothing depends on it; {seen}")

@@ -294,6 +294,13 @@ def _missing_keys(policy: KeyPolicy) -> Iterator[SecureBloomError]:
             column=column,
         )
         yield _in_section(own, error)
+    # A retired key may be destroyed. An older one opens files, which no new key does.
+    for name in sorted(policy.older_keys - policy.master_keys() - keyring.master_keys.keys()):
+        yield PolicyError(
+            f"the keyring has no key {name}, which [keys.{name}] names for older files",
+            hint="add that very key to the keyring; if no file depends on it (secure-bloom keys "
+            f"used PATH --key {shell_word(name)}), take [keys.{name}] out of the policy",
+        )
 
 
 def _unknown_findings(policy: KeyPolicy, known: Collection[str]) -> Iterator[PolicyError]:

@@ -14,6 +14,15 @@ from secure_bloom.storage.store_grants import StoreGrant
 
 #: The note of a file whose replacement was given up.
 GONE: Final = "another writer took it out of the table meanwhile, so its new file was removed again"
+#: The same note of several files together.
+GONE_TOGETHER: Final = (
+    "another writer took them out of the table meanwhile, so their new files were removed again"
+)
+#: The one note of a run that lost all of its new files to other writers.
+NOTHING_WRITTEN: Final = (
+    "nothing was written: other writers took every chosen file out of the table meanwhile; run the "
+    "command again for the files that are live now"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from secure_bloom.lakes.file_selection import since_nanos
 from secure_bloom.lakes.writable_table import TableChoice
 from secure_bloom.reports.text import counted
 from secure_bloom.running.uninterrupted import uninterrupted
-from secure_bloom.runs.target import GONE, TableCommit, TableTarget
+from secure_bloom.runs.target import GONE, NOTHING_WRITTEN, TableCommit, TableTarget
 from secure_bloom.runs.work import FileTask
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.job_files import JobFiles
@@ -121,7 +121,8 @@ def rewrite_table(
         if gone:
             reported = changed_report(reported, _after_loss(spark, reported.report, job, gone))
         skipped = tuple(skipped_file(path, reason) for path, reason in run.skipped())
-        notes = [*reported.notes(), *_first_notes(skipped), *publication.notes]
+        lost = [NOTHING_WRITTEN] if gone and not publication.commits else []
+        notes = [*lost, *reported.notes(), *_first_notes(skipped), *publication.notes]
         if skipped:
             rest = frame_of(spark, job.schema, [row for it in skipped for row in job.rows(it)])
             reported = replace(reported, report=reported.report.unionByName(rest))

@@ -127,6 +127,15 @@ class TestUsed:
         # Of a key that is not retired nothing is wrong, whatever else the file depends on.
         assert self.used(capsys, *words, retired, "--key", "k_pii")[0] == 0
 
+    def test_files_without_a_key_are_no_empty_table(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = write(tmp_path / "x.parquet", customers(3))
+        assert self.used(capsys, file)[:2] == (0, "no file depends on a master key\n")
+        file.write_bytes(file.read_bytes()[:-4])
+        code, shown, _ = self.used(capsys, file)
+        assert (code, shown) == (2, "")
+
     def test_the_files_of_one_key_are_listed(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -350,6 +359,21 @@ class TestCheck:
         assert code == 2
         assert "cli_footer: ok" in shown
         assert "the KMS has no master key cli_pii" in complaint
+
+    def test_an_older_key_is_tried_and_not_made(
+        self, policy: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        policy.write_text(f"{policy.read_text()}[keys.old]\n[keys.oldest]\nretired = true\n")
+        keyring = policy.with_name("keyring.json")
+        _, shown, notes = run(capsys, "new", str(keyring), "--policy", str(policy))
+        assert shown.startswith(f"{keyring}: cli_footer, cli_pii\n")
+        assert "no key is made for old of [keys]" in shown + notes
+        assert "no key is made for oldest of [keys]" in shown + notes
+        code, shown, complaint = run(capsys, "check", "--policy", str(policy))
+        assert (code, "old: failed" in shown, "oldest" in shown) == (2, True, False)
+        assert "add that very key to the keyring" in complaint
+        run(capsys, "new", str(keyring), "--add", "old")
+        assert run(capsys, "check", "--policy", str(policy))[0] == 0
 
     def test_a_policy_without_keys(self, policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
         policy.write_text("[columns.email]\nbloom = true\n")

@@ -31,6 +31,17 @@ def test_a_misspelt_key_is_found_by_the_keyring(tmp_path: Path) -> None:
     assert problem.hint == "k_pi: did you mean 'k_pii'?"
 
 
+def test_an_older_key_that_the_keyring_lacks_opens_no_file(tmp_path: Path) -> None:
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    (tmp_path / "keyring.json").chmod(0o600)
+    text = KMS + FOOTER + RULE.format("email", "k_pii")
+    (problem,) = checked(tmp_path, f"{text}[keys.k_2025]\n").problems
+    assert problem.message.startswith("the keyring has no key k_2025, which [keys.k_2025] names")
+    assert "keys new" not in str(problem.hint)
+    # It may be destroyed.
+    assert checked(tmp_path, f"{text}[keys.k_2025]\nretired = true\n").problems == ()
+
+
 def test_a_misspelt_key_is_found_by_the_other_rules(tmp_path: Path) -> None:
     rules = RULE.format("email", "k_pii") + RULE.format("iban", "k_pii")
     found = checked(tmp_path, FOOTER + rules + RULE.format("phone", "k_pi"))

@@ -10,10 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.adding.report import file_notes
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
+from secure_bloom.runs.target import GONE, GONE_TOGETHER, NOTHING_WRITTEN
 from secure_bloom.storage import commit_files, open_input
 from secure_bloom.storage.dispatch import create_file
 from testing import delta_logs as logs
@@ -213,6 +215,37 @@ def test_a_file_that_another_writer_takes_away_is_left(
     assert "took it out" in left.notes[0]
     assert (len(named(table, 3, "add")), len(read(table))) == (1, 6)
     assert sum(".sb-" in name for name in data_files(table)) == 2
+
+
+@pytest.mark.parametrize("verb", ["add", "reencrypt"])
+def test_a_run_that_loses_every_file_says_so_in_one_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    table = write_table(tmp_path / "t", 3, partitioned=False)
+    live = [it["path"] for version in range(3) for it in named(table, version, "add")]
+
+    def create(name: str, content: bytes, *, like: str) -> None:
+        if latest(table) == 2:
+            logs.commit(Path(table), 3, *map(logs.remove, live))
+        create_file(name, content, like=like)
+
+    monkeypatch.setattr(commit_files, "create_file", create)
+    report: sb.AddReport | sb.RekeyReport
+    if verb == "add":
+        report = sb.add_bloom_filters(table, columns=["email"])
+    else:
+        report = sb.reencrypt(table, policy=policy(), keys=KEYRING)
+    assert {file.status for file in report.files} == {"unchanged"}
+    assert report.commits == ()
+    assert [it for it in report.notes if "meanwhile" in it] == [NOTHING_WRITTEN]
+
+
+def test_files_that_were_taken_away_have_one_note(table: str) -> None:
+    files = sb.add_bloom_filters(table, columns=["email"]).files
+    taken = [it.taken_meanwhile() for it in files[:3]]
+    (note,) = file_notes([*taken, *files[3:]])
+    assert note == f"{files[0].path} and 2 other files: {GONE_TOGETHER}"
+    assert list(file_notes(taken[:1])) == [f"{files[0].path}: {GONE}"]
 
 
 def test_partitions_and_newer_files_can_be_chosen(table: str) -> None:

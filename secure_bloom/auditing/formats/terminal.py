@@ -155,7 +155,13 @@ def _summary(report: AuditReport, groups: tuple[Mistake, ...], folder: str) -> I
     from rich.text import Text
 
     result = verdict(report, groups)
-    counts = [f"{tally.mistakes:,} {tally.state}" for tally in tallies(groups) if tally.mistakes]
+    counts = [
+        counted(tally.mistakes, "note")
+        if tally.state is State.NOTE
+        else f"{tally.mistakes:,} {tally.state}"
+        for tally in tallies(groups)
+        if tally.mistakes
+    ]
     if folder:
         yield _Line(0, Text(f"paths are below {legible(folder)}", style="dim"))
     yield _Line(0, Text(result.scope, style="dim"))
