@@ -92,6 +92,12 @@ class IcebergTables(TableFormat):
             fills=[file.fills for file in files],
         )
 
+    def files_of_branches(self, state: IcebergTable) -> dict[str, str]:
+        """Return the live data files of all branches but main, each with the name of a branch."""
+        from secure_bloom.lakes.iceberg.table import files_of_branches
+
+        return files_of_branches(state)
+
     def older_names(self, state: IcebergTable) -> list[ColumnMapping]:
         """Return the names in all schemas of the metadata file."""
         from secure_bloom.lakes.iceberg.table import older_names

@@ -182,6 +182,10 @@ class TableFormat(ABC):
         """Return the names of columns in all schemas that the table's metadata has."""
         return []
 
+    def files_of_branches(self, state: Any) -> Mapping[str, str]:  # noqa: ARG002 - none by default
+        """Return the live files of other branches, each with the name of a branch."""
+        return {}
+
     def lacks_a_column(self, state: Any, names: Collection[str]) -> bool | None:  # noqa: ARG002
         """Return whether the table lacks one of the columns, or None if only files show it."""
         return None

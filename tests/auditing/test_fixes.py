@@ -390,6 +390,28 @@ def test_the_policy_is_corrected_before_a_command_that_would_fail(tmp_path: Path
     run(command)
 
 
+def test_a_file_of_another_branch_is_brought_under_the_policy_there(
+    mixed: Path, tmp_path: Path
+) -> None:
+    """No expiry of snapshots removes it: it is live."""
+    uri, policy = "iceberg://prod/db.people", _policy(tmp_path / "keys")
+    table = load_catalog("prod").load_table("db.people")
+    head = table.current_snapshot().snapshot_id
+    table.manage_snapshots().create_branch(head, "a b").commit()
+    table.append(ROWS_OF_ICEBERG, branch="a b")
+    run(f"secure-bloom reencrypt {uri} --policy {policy}")
+    found = [it for it in sb.audit(uri, policy=policy).findings if it.id == "column-in-clear"]
+    assert all(it.what.endswith("in a file of the branch a b") for it in found)
+    command = f"secure-bloom reencrypt {uri} --policy {policy} --branch 'a b'"
+    assert {parts[0] for it in found for parts in parts_of_fix(str(it.fix)) if parts[1]} == {
+        command
+    }
+    run(command)
+    found = [it for it in sb.audit(uri, policy=policy).findings if it.id == "column-in-clear"]
+    assert found
+    assert all("branch" not in it.what for it in found)
+
+
 def test_a_target_is_the_highest_place_without_another_table(mixed: Path) -> None:
     targets = Targets(list_tables([str(mixed / "plain")]), [str(mixed)], [str(mixed / "hudi")])
     inside = str(mixed / "plain" / "orders" / "day=1" / "x.parquet")

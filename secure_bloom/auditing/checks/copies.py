@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,7 +54,7 @@ from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
-from secure_bloom.reports.text import counted
+from secure_bloom.reports.text import counted, shell_word
 from secure_bloom.storage import (
     InputFile,
     below,
@@ -131,12 +132,14 @@ class _Table:
     """A table with a log.
 
     ``names`` maps its columns to their names in the log. ``fix`` says how to remove files of older
-    versions, and ``files`` which files the log does not name.
+    versions, and ``files`` which files the log does not name. ``branches`` has the keys of files
+    that are live in another branch, each with the branch's name.
     """
 
     names: ColumnMapping | None = None
     fix: str
     files: str = "a file that the current version of the table does not name"
+    branches: Mapping[Hashable, str] = field(default_factory=dict)
 
 
 def _of_others(form: TableFormat | None) -> _Table:
@@ -266,7 +269,7 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
         return [UNCHECKED_COPY.finding(what, path=path)]
     if content is Content.PAGES:
         return [_torn(path)]
-    return [_as_copy(finding, candidate.table) for finding in _audited(candidate, search)]
+    return [_as_copy(finding, candidate) for finding in _audited(candidate, search)]
 
 
 def _trace(candidate: _Candidate, file: InputFile, content: Content, search: CopySearch) -> None:
@@ -367,10 +370,16 @@ def _is_another_key(finding: Finding, rules: KeyPolicy, search: CopySearch) -> b
     return len(keys - {None}) > 1
 
 
-def _as_copy(finding: Finding, table: _Table | None) -> Finding:
+def _as_copy(finding: Finding, candidate: _Candidate) -> Finding:
+    table = candidate.table
     if table is None:
         what = f"{finding.what}, in a copy that readers skip"
         return replace(finding, what=what, fix="destroy the copy: `rm PATH`")
+    branch = table.branches.get(file_key(candidate.path)) if table.branches else None
+    if branch is not None:
+        what = f"{finding.what}, in a file of the branch {branch}"
+        fix = f"`secure-bloom reencrypt PATH --policy FILE --branch {shell_word(branch)}`"
+        return replace(finding, what=what, fix=f"{fix}; then {table.fix}")
     what = f"{finding.what}, in {table.files}"
     return replace(finding, what=what, fix=table.fix)
 
@@ -394,8 +403,16 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
         "system.expire_snapshots, CALL system.remove_orphan_files)"
     )
     for table in tables.tables:
+        branches: dict[Hashable, str] = {}
+        # Without the metadata of the branches, their files count as old ones.
+        with suppress(SecureBloomError):
+            live = table.format.files_of_branches(table.state)
+            branches = dict(zip(file_keys(live), live.values(), strict=True))
         for location in table.locations:
-            yield file_key(location), _Table(names=table.column_mapping, fix=expire)
+            yield (
+                file_key(location),
+                _Table(names=table.column_mapping, fix=expire, branches=branches),
+            )
 
 
 def _spark_text(text: str) -> str:

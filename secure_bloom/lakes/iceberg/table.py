@@ -303,6 +303,17 @@ def _locations(path: str, table: Any, live: Iterable[str]) -> Iterator[str]:
                 yield named
 
 
+def files_of_branches(table: IcebergTable) -> dict[str, str]:
+    """Return the live data files of all branches but main, each with the name of a branch."""
+    found: dict[str, str] = {}
+    metadata = opened_metadata(table.path).metadata
+    for name, ref in sorted(metadata.refs.items()):
+        if ref.snapshot_ref_type == "branch" and ref.snapshot_id != metadata.current_snapshot_id:
+            other = iceberg_table(table.path, TableVersion(snapshot=ref.snapshot_id))
+            found = dict.fromkeys(other.live, name) | found
+    return {path: name for path, name in found.items() if path not in table.live}
+
+
 def older_names(table: IcebergTable) -> list[ColumnMapping]:
     """Return the names of columns in all schemas that the table's metadata has."""
     schemas = opened_metadata(table.path).schemas()
