@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.lakes.delta.actions import Action, fields_of, json_lines, text
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 ACTIONS = ("protocol", "metaData", "add", "remove", "domainMetadata", "sidecar")
 #: Copies in columns of their own -> the text that says the same, where the checkpoint has it.
 _PARSED = {"stats_parsed": "stats", "partitionValues_parsed": "partitionValues"}
+#: A checkpoint may have each action this number of times, and some more often.
+_TIMES: Final = 2
+_REPEATED: Final = 10_000
+#: The fields by which two actions of one name are of the same file, or of the same domain.
+_IDENTITY: Final = ("path", "deletionVector", "domain")
 
 
 def read_log_file(path: str) -> bytes:
@@ -71,9 +76,18 @@ def _parquet_actions(path: str, data: bytes, decoded: DecodedBytes) -> Iterator[
     # Imported here: pyarrow is loaded with the first checkpoint.
     from secure_bloom.parquet.metadata_rows import metadata_rows
 
+    seen, number = set[object](), 0
     for batch in metadata_rows(path, data, decoded, _columns):
         for row in _rows(batch):
-            yield {name: _set(fields) for name, fields in row.items() if fields is not None}
+            action = {name: _set(fields) for name, fields in row.items() if fields is not None}
+            for name, fields in action.items():
+                # As texts: a hostile file has values of any type.
+                seen.add((name, *(repr(fields.get(it)) for it in _IDENTITY)))
+                number += 1
+            yield action
+        # A checkpoint has one action for each file, and a few bytes can repeat it for ever.
+        if number > _TIMES * len(seen) + _REPEATED:
+            raise FormatError(f"the checkpoint repeats its actions: {len(seen):,} of {number:,}")
 
 
 def _newest(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -73,6 +74,21 @@ def test_of_equal_paths_in_a_checkpoint_the_last_is_read(tmp_path: Path) -> None
     read = list(log_actions(str(path), DecodedBytes("the log")))
     assert sum("add" in it for it in read) <= len("abcdef")
     assert sum("remove" in it for it in read) == sum("remove" in it for it in actions)
+
+
+@pytest.mark.parametrize("action", [add, remove])
+def test_a_checkpoint_that_repeats_its_actions_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: Callable[[str], dict[str, object]]
+) -> None:
+    monkeypatch.setattr("secure_bloom.lakes.delta.checkpoint._REPEATED", 0)
+    removed = pa.field("remove", pa.struct([("path", pa.string()), ("dataChange", pa.bool_())]))
+    schema = pa.schema([*logs.CHECKPOINT, removed])
+    path = log_of(tmp_path) / f"{0:020}.checkpoint.parquet"
+    # As many row groups as batches, and in each of them both paths.
+    rows = pa.Table.from_pylist([*start(), *[action("a"), action("b")] * 20], schema)
+    pq.write_table(rows, path, row_group_size=4)
+    with pytest.raises(FormatError, match=r"repeats its actions: \d of \d+"):
+        snapshot(tmp_path)
 
 
 def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
