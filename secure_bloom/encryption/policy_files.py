@@ -85,10 +85,7 @@ class _PolicyReader:
             if place in self.files:
                 return
             if len(above) > _DEEPEST or len(self.files) >= _MOST_FILES:
-                raise PolicyError(
-                    f"the policy includes too much: more than {_MOST_FILES:,} files, or files "
-                    f"deeper than {_DEEPEST}"
-                )
+                raise _too_much()
             self.files[place] = content = dict(self._content(path))
             included = _included(content.pop(_INCLUDE, []), path)
             self._take(content, path.parent)
@@ -172,10 +169,14 @@ def _included(value: object, path: Path) -> list[Path]:
             "'include' of the policy is not a list of paths",
             hint='write include = ["orders.toml", "teams/*.toml"]',
         )
-    found: list[Path] = []
-    for name in value:
+    if len(value) > _MOST_FILES:
+        raise _too_much()
+    # Once each: a thousand patterns may mean the same thousand files.
+    found: dict[Path, None] = {}
+    own = path.resolve()
+    for name in dict.fromkeys(value):
         if not glob.has_magic(name):
-            found.append(path.parent / name)
+            found[path.parent / name] = None
             continue
         # A glob may mean the file that has it, too.
         files = sorted(map(Path, glob.glob(str(path.parent / name))))  # noqa: PTH207
@@ -184,5 +185,12 @@ def _included(value: object, path: Path) -> list[Path]:
                 f"no file is at {name!r}, which the policy includes",
                 hint=f"paths begin at the folder of the file: {path.parent}",
             )
-        found += [it for it in files if it.resolve() != path.resolve()]
-    return found
+        found.update((it, None) for it in files if it not in found and it.resolve() != own)
+    return list(found)
+
+
+def _too_much() -> PolicyError:
+    return PolicyError(
+        f"the policy includes too much: more than {_MOST_FILES:,} files, or files deeper than "
+        f"{_DEEPEST}"
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
-from secure_bloom.encryption.policy_files import read_policy
+from secure_bloom.encryption.policy_files import policy_files, read_policy
 from secure_bloom.errors import PolicyError, SecureBloomError
 
 HEAD = '[footer]\nkey = "k_footer"\n'
@@ -131,3 +131,23 @@ def test_includes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SECURE_BLOOM_MEMORY", "1MiB")
     with pytest.raises(SecureBloomError, match="the policy with the files that it includes"):
         read_policy(path)
+
+
+def test_patterns_that_mean_the_same_files_are_looked_up_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = files(tmp_path, a=f"include = {['*.toml', '[a-c].toml', 'b.toml'] * 40}", b="", c="")
+    visited = list[Path]()
+    resolve = Path.resolve
+
+    def counted(self: Path, strict: bool = False) -> Path:
+        visited.append(self)
+        return resolve(self, strict)
+
+    monkeypatch.setattr(Path, "resolve", counted)
+    assert [it.name for it in policy_files(path)[1:]] == ["b.toml", "c.toml"]
+    # The file itself is looked up for each pattern that means it.
+    assert len(visited) < 20
+    many = files(tmp_path / "many", a=f"include = {[f'{n}.toml' for n in range(1_001)]}")
+    with pytest.raises(PolicyError, match="includes too much"):
+        policy_files(many)
