@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from secure_bloom.calling.arguments import check_fields, member_of, takes
@@ -36,6 +37,9 @@ class SqlRequest:
     missing_keys: str | None = None
     allow_unverified: bool = False
     allow_unprotected: bool = False
+    version: int | None = None
+    timestamp: str | datetime | None = None
+    snapshot: int | None = None
     storage_options: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
@@ -66,6 +70,9 @@ def sql(asked: SqlRequest) -> pa.Table:
             that reason is an error.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
+        version: The version of a Delta table to read, if the query opens one table.
+        timestamp: The last version or snapshot until this time.
+        snapshot: The snapshot of an Iceberg table.
         storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
@@ -100,6 +107,17 @@ def answered(
         paths = {name: path for name, path in found.items() if not isinstance(path, Table)}
         keys = _by_table("keys", asked.keys, paths)
         policies = _by_table("policy", asked.policy, paths)
+        at = {name: getattr(asked, name) for name in ("version", "timestamp", "snapshot")}
+        wanted = [name for name, value in at.items() if value is not None]
+        if wanted and len(tables) + len(paths) != 1:
+            raise PolicyError(
+                f"{wanted[0]} is that of one table, and the query has {len(tables) + len(paths)}",
+                hint=f"in Python: tables={{NAME: secure_bloom.open_table(PATH, {wanted[0]}=...)}}",
+            )
+        if wanted and tables:
+            raise PolicyError(
+                f"{wanted[0]} is given, and the table is open", hint="give it to open_table"
+            )
         for name, path in paths.items():
             request = OpenRequest(
                 path,
@@ -107,6 +125,7 @@ def answered(
                 policy=policies[name],
                 allow_unverified=asked.allow_unverified,
                 allow_unprotected=asked.allow_unprotected,
+                **at,
                 storage_options=asked.storage_options,
             )
             with _named_alike(name, given):

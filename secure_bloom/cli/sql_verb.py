@@ -23,6 +23,7 @@ from secure_bloom.cli.shared_arguments import (
     print_hidden,
     with_access_to_tables,
     with_missing_keys,
+    with_table_version,
 )
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import with_timeout
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 @with_row_options
 @with_missing_keys
 @with_timeout
+@with_table_version
 @with_access_to_tables
 def sql_command(
     query: str | None,
@@ -62,6 +64,7 @@ def sql_command(
     for_spreadsheets: bool,
     access: TablesAccess,
     missing_keys: str,
+    at: dict[str, Any],
     as_json: bool,
     verbose: bool,  # noqa: ARG001 - every verb has it
 ) -> int:
@@ -89,6 +92,7 @@ def sql_command(
         _by_name(tables),
         parameters=None if parameters is None else _values(parameters),
         missing_keys=missing_keys,
+        **at,
         **access.arguments(),
     )
 

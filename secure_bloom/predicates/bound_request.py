@@ -49,6 +49,21 @@ class HiddenColumns:
         """The dotted names of the hidden members."""
         return tuple(sorted(".".join(member) for member in self.members))
 
+    def largest(self, schema: pa.Schema) -> frozenset[Member]:
+        """Return the hidden members, with a structure in place of its members if all are hidden."""
+        found = set()
+        for member in self.members:
+            every = members_of(schema.field(member[0]))
+            prefixes = (member[:length] for length in range(1, len(member) + 1))
+            found.add(
+                next(
+                    prefix
+                    for prefix in prefixes
+                    if all(it in self.members for it in every if below(it, [prefix]))
+                )
+            )
+        return frozenset(found)
+
     def shown(self, column: pa.Field) -> pa.Field | None:
         """Return a column as a read shows it, or None if it is left out."""
         if column.name not in self.columns:
@@ -73,7 +88,7 @@ class HiddenColumns:
     def unusable(self, name: str) -> KeyUnavailableError:
         """Return the error for a query that uses hidden values for anything but output."""
         return KeyUnavailableError(
-            "its key is missing, so it is hidden and can only be shown",
+            "its key is missing, so it can be shown as null, but the query computes with it",
             hint="give its key, or leave it out; missing_keys='drop' (--missing-keys drop) reads "
             "the table without it",
             column=name,

@@ -7,7 +7,7 @@ down.  Polars' own predicate is applied to the rows once more, so the answer is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from secure_bloom.reading.read_request import Question
 if TYPE_CHECKING:
     import polars as pl
 
+    from secure_bloom.parquet.members import Member
     from secure_bloom.reading.table_read import AskedTable
 
 
@@ -43,14 +44,14 @@ def scan(
     missing_keys: MissingKeys = MissingKeys.ERROR,
     failed: Callable[[SecureBloomError], object] | None = None,
     *,
-    shows_hidden: bool = True,
+    computed: Collection[Member] = (),
     lend: Callable[[pa.Schema], Lent] = Lent.to_polars,
 ) -> pl.LazyFrame:
     """Return the rows of a table as a LazyFrame. Raises MissingExtraError without Polars.
 
-    ``failed`` is called with an error of a read, before Polars wraps it in one of its own.  Unless
-    ``shows_hidden``, a column that is null because its key is missing may not be asked for.
-    ``lend`` says in which types the columns are handed over.
+    ``failed`` is called with an error of a read, before Polars wraps it in one of its own.
+    ``computed`` are hidden members whose columns may not be asked for.  ``lend`` says in which
+    types the columns are handed over.
     """
     try:
         import polars as pl
@@ -71,10 +72,10 @@ def scan(
         try:
             if is_checked and predicate is not None:
                 _refuse_hidden(predicate, nulls.schema, arrow, hidden)
-            if is_checked and not shows_hidden:
-                asked_for = hidden.columns.intersection(arrow.names if columns is None else columns)
-                for name in sorted(asked_for):
-                    raise hidden.unusable(name)
+            asked_for = arrow.names if columns is None else columns
+            for member in sorted(computed) if is_checked else ():
+                if member[0] in asked_for:
+                    raise hidden.unusable(".".join(member))
             question = _question(table, nulls.schema, columns, predicate, rows, missing_keys)
             lent.check(question.columns)
             for batch in table.ask(question).batches():

@@ -14,6 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.members import ELEMENT
 
 if TYPE_CHECKING:
     from secure_bloom.parquet.members import Member
@@ -106,73 +107,244 @@ def _is_bytes(kind: pa.DataType) -> bool:
     )
 
 
-def only_shows(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
-    """Return whether a query uses hidden columns for nothing but its output.
+class HiddenUse:
+    """What a query does with the hidden members of one table: it shows them, or computes with them.
 
-    It is ``SELECT columns FROM table WHERE ... ORDER BY ... LIMIT ...``, and names no hidden column
-    after FROM.
+    Names are followed through the queries of a query, until no name is found to hold more.  Where
+    the tree does not say which columns are meant, a query computes with every hidden member.
     """
-    orders = [it for modifier in tree["modifiers"] for it in modifier.get("orders", ())]
-    is_plain = (
-        tree["type"] == "SELECT_NODE"
-        and tree["from_table"]["type"] == "BASE_TABLE"
-        and not tree["from_table"]["column_name_alias"]
-        and not tree["cte_map"]["map"]
-        and all(map(_is_column, tree["select_list"]))
-        and not any(tree[it] for it in ("group_sets", "having", "qualify", "sample"))
-        and tree["aggregate_handling"] == "STANDARD_HANDLING"
-        and {it["type"] for it in tree["modifiers"]} <= {"ORDER_MODIFIER", "LIMIT_MODIFIER"}
-        # A number is the position of a column of the output.
-        and all(it["expression"]["class"] != "CONSTANT" for it in orders)
+
+    def __init__(
+        self, tree: dict[str, Any], hidden: Iterable[Member], other_tables: Collection[str] = ()
+    ) -> None:
+        self.shown: set[Member] = set()
+        self.computed: set[Member] = set()
+        self._hidden = frozenset(hidden)
+        self._deepest = 2 + max(map(len, self._hidden), default=0)
+        self._held: dict[str, set[_Held]] = {}
+        for member in self._hidden:
+            name, *inside = (part.lower() for part in member if part != ELEMENT)
+            self._hold(name, {(member, tuple(inside))})
+        # An expression has an alias too, which is no name of rows.
+        tables = [part for part in _parts(tree) if "class" not in part]
+        defined = {
+            it["key"].lower() for part in tables for it in part.get("cte_map", {}).get("map", ())
+        }
+        others = {name.lower() for name in other_tables} - defined
+        names = [(_row_names(part), _path(part) in others) for part in tables]
+        self._rows = {name for found, _ in names for name in found}
+        own = {name for found, is_other in names for name in found if not is_other}
+        self._others = self._rows - own
+        before = -1
+        while self._hidden and before != (before := sum(map(len, self._held.values()))):
+            self._follow(tree)
+
+    def _follow(self, tree: dict[str, Any]) -> None:
+        waiting: list[tuple[object, bool]] = [(tree, True)]
+        while waiting:
+            node, is_shown = waiting.pop()
+            if isinstance(node, list):
+                waiting += [(part, is_shown) for part in node]
+            elif isinstance(node, dict) and "class" in node:
+                waiting += [(part, False) for part in self._compute(node)]
+            elif isinstance(node, dict):
+                items = node.get("select_list") or []
+                compared = [*_compared(node), *self._table(node, is_outermost=node is tree)]
+                for item in items if is_shown else ():
+                    compared += self._show(item, is_outermost=node is tree)
+                waiting += [(item, False) for item in (compared if is_shown else compared + items)]
+                waiting += [
+                    (part, is_shown or name in ("from_table", "cte_map"))
+                    for name, part in node.items()
+                    if name not in ("select_list", "function")
+                ]
+
+    def _compute(self, node: dict[str, Any]) -> Iterable[object]:
+        """Note what an expression computes with. Return the parts that are still to be followed."""
+        found, others = self._value(node)
+        if found is not None:
+            self.computed |= {member for member, _ in found}
+            return others
+        if node["class"] in ("STAR", "POSITIONAL_REFERENCE"):
+            self.computed |= self._hidden
+        arguments = _arguments(node)
+        kind = str(node.get("function_name") or node["type"]).lower()
+        if kind in _OF_CONTAINERS and arguments and not node.get("distinct"):
+            found, others = self._value(arguments[0])
+            if found is not None:
+                # Its other members say whether a structure is null, and how long a list is.
+                self.computed |= {member for member, inside in found if not inside}
+                return [*others, *arguments[1:], node.get("filter"), node.get("order_bys")]
+        return list(node.values())
+
+    def _show(self, item: dict[str, Any], *, is_outermost: bool) -> list[dict[str, Any]]:
+        """Note what an item of SELECT shows. Return the expressions that compute."""
+        if item["class"] == "STAR":
+            self.shown |= self._hidden
+            if item["alias"] or item.get("rename_list"):
+                self.computed |= self._hidden
+            self._unpack(self._held.get(str(item.get("relation_name")).lower(), ()))
+            return [it for it in _parts(item.get("replace_list")) if "class" in it]
+        found, others = self._value(item)
+        name = item["alias"] or item.get("column_names", [""])[-1]
+        # The name that DuckDB makes of an expression is not known here.
+        if found is None or not (name or is_outermost):
+            return [item]
+        self.shown |= {member for member, _ in found}
+        self._unpack(found if item.get("function_name") == "unnest" else ())
+        self._hold(name, found)
+        return others
+
+    def _table(self, node: dict[str, Any], *, is_outermost: bool) -> list[dict[str, Any]]:
+        """Follow the columns that a part of a query renames. Return the items that it compares."""
+        kind = node.get("type", "")
+        if kind in _UNCLEAR or node.get("ref_type") == "NATURAL":
+            self.computed |= self._hidden
+        for name in node.get("using_columns", ()):
+            self.computed |= {member for member, _ in self._held.get(name.lower(), ())}
+        aliases = node.get("column_name_alias") or node.get("aliases") or []
+        if kind == "TABLE_FUNCTION":
+            found, others = self._value(node["function"])
+            if found is None or node["function"]["function_name"] != "unnest":
+                return [node["function"]]
+            self._unpack(found)
+            for name in aliases or [node["alias"], "unnest"]:
+                self._hold(name, found)
+            return others
+        if aliases:
+            inner = node.get("subquery") or node.get("query_node") or {}
+            self._rename(aliases, _selects(inner.get("node", inner)))
+        if kind == "SET_OPERATION_NODE":
+            selects = _selects(node)
+            if node["modifiers"] or not (
+                node["setop_all"] and node["setop_type"].startswith("UNI")
+            ):
+                return [item for it in selects for item in it.get("select_list", [_STAR])]
+            if not is_outermost:
+                self._rename(list(map(_name_of, selects[0].get("select_list", [_STAR]))), selects)
+        return []
+
+    def _rename(self, names: list[str], selects: list[dict[str, Any]]) -> None:
+        """Note that columns of queries have new names, in this order."""
+        for select in selects or [{}]:
+            items = select.get("select_list") or [_STAR]
+            if _is_open(items) or "" in names:
+                # Which columns * means is not known here.
+                for name in names:
+                    self._hold(name, self._whole_rows())
+                self.computed |= self._hidden if "" in names else set()
+                continue
+            for name, item in zip(names, items, strict=False):
+                self._hold(name, self._value(item)[0] or ())
+
+    def _value(self, node: dict[str, Any]) -> tuple[set[_Held] | None, list[dict[str, Any]]]:
+        """Return the hidden members inside of a column, or of a part of it, and the indexes used.
+
+        Return None for an expression that computes.
+        """
+        steps: list[str] = []
+        others: list[dict[str, Any]] = []
+        while node["class"] != "COLUMN_REF":
+            given = _arguments(node)
+            if node["type"] in ("STRUCT_EXTRACT", "ARRAY_EXTRACT") and len(given) == 2:
+                literal = given[1].get("literal", {})
+                if literal.get("kind") == "STRING":
+                    steps.append(literal["text"].lower())
+                else:
+                    others.append(given[1])
+            elif node.get("function_name") != "unnest" or len(given) != 1:
+                return None, []
+            node = given[0]
+        path = [name.lower() for name in node["column_names"]]
+        if len(path) > 1 and path[0] in self._others:
+            return set(), others
+        path += reversed(steps)
+        found = _inside(self._whole_rows(), path[1:]) if path[0] in self._rows else set()
+        for at, name in enumerate(path):
+            found |= _inside(self._held.get(name, ()), path[at + 1 :])
+        return found, others
+
+    def _whole_rows(self) -> set[_Held]:
+        return {(it, (name, *inside)) for name, held in self._held.items() for it, inside in held}
+
+    def _hold(self, name: str, found: Iterable[_Held]) -> None:
+        # Rows inside of rows: some length must be the last one.
+        cut = {(member, inside if len(inside) < self._deepest else ()) for member, inside in found}
+        self._held.setdefault(name.lower(), set()).update(cut)
+
+    def _unpack(self, found: Iterable[_Held]) -> None:
+        """Note that the members of a structure become columns."""
+        for member, inside in list(found):
+            if inside:
+                self._hold(inside[0], {(member, inside[1:])})
+
+
+#: A hidden member, and the names that lead to it inside of a value: none if all of it is hidden.
+_Held = tuple["Member", tuple[str, ...]]
+_STAR: Final[dict[str, Any]] = {"class": "STAR", "type": "STAR", "alias": ""}
+#: What a structure or list answers without its hidden members.
+_OF_CONTAINERS: Final = {"operator_is_null", "operator_is_not_null", "count", "len", "array_length"}
+#: Tables whose columns are compared, or named by their place.
+_UNCLEAR: Final = {"PIVOT", "SHOW_REF", "RECURSIVE_CTE_NODE"}
+
+
+def _inside(found: Iterable[_Held], path: Sequence[str]) -> set[_Held]:
+    """Return what is hidden in a part of a value. All parts of a hidden value are hidden."""
+    return {
+        (member, inside[len(path) :])
+        for member, inside in found
+        if all(map(str.__eq__, inside, path))
+    }
+
+
+def _arguments(node: dict[str, Any]) -> list[dict[str, Any]]:
+    # Some versions of DuckDB have arguments with their names, others have children.
+    given = node.get("arguments") or node.get("children") or ()
+    return [it.get("expression", it) for it in given]
+
+
+def _row_names(table: dict[str, Any]) -> set[str]:
+    return {str(table.get(it)).lower() for it in ("alias", "table_name") if table.get(it)}
+
+
+def _path(table: dict[str, Any]) -> str:
+    names = map(table.get, ("catalog_name", "schema_name", "table_name"))
+    return ".".join(str(it) for it in names if it).lower()
+
+
+def _name_of(item: dict[str, Any]) -> str:
+    """Return the name of a column of an answer, or "" if it is not known here."""
+    return str(item["alias"] or item.get("column_names", [""])[-1])
+
+
+def _is_open(items: Iterable[dict[str, Any]]) -> bool:
+    return any(it["class"] == "STAR" for it in items)
+
+
+def _selects(query: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the SELECTs whose rows UNION and the like put together."""
+    if query.get("type") != "SET_OPERATION_NODE":
+        return [query]
+    return [it for child in query["children"] for it in _selects(child)]
+
+
+def _compared(query: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the items of SELECT that DISTINCT, GROUP BY or ORDER BY compares, by place or all."""
+    items = query.get("select_list") or []
+    modifiers = query.get("modifiers", ())
+    keys = [it["expression"] for modifier in modifiers for it in modifier.get("orders", ())]
+    keys += query.get("group_expressions", ())
+    for modifier in modifiers:
+        keys += modifier.get("distinct_on_targets", ())
+        if modifier["type"] == "DISTINCT_MODIFIER" and not modifier.get("distinct_on_targets"):
+            return items
+    places = [_number(it) for it in keys if it["class"] == "CONSTANT"]
+    by_all = _is_open(keys) or query.get("aggregate_handling", "STANDARD_HANDLING") != (
+        "STANDARD_HANDLING"
     )
-    table = tree["from_table"] if is_plain else {}
-    rows = {str(table.get(it)).lower() for it in ("alias", "table_name")}
-    return is_plain and not any(
-        node["class"] in ("STAR", "SUBQUERY", "POSITIONAL_REFERENCE")
-        or _may_mean(node.get("column_names", ()), hidden, rows)
-        for node in expressions([tree["where_clause"], orders])
-    )
-
-
-def may_use(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
-    """Return whether a query may use a hidden column, or a hidden member of a structure.
-
-    An expression that takes all columns of a table, without naming them, may use a hidden column.
-    """
-    columns = {member[0].lower() for member in hidden}
-    parts = list(_parts(tree))
-    # An expression has an alias too, which is no name of rows.
-    tables = [part for part in parts if "class" not in part]
-    rows = {str(part.get(it)).lower() for part in tables for it in ("alias", "table_name")}
-    return any(
-        part.get("type") in ("PIVOT", "SHOW_REF")
-        or part.get("ref_type") == "NATURAL"
-        or bool(part.get("column_name_alias"))
-        or not columns.isdisjoint(map(str.lower, part.get("using_columns", ())))
-        or part.get("class") in ("STAR", "POSITIONAL_REFERENCE")
-        or _may_mean(part.get("column_names", ()), hidden, rows)
-        for part in parts
-    )
-
-
-def _is_column(item: dict[str, Any]) -> bool:
-    """Return whether an item of SELECT is a column under its own name, or all columns."""
-    if item["class"] == "STAR":
-        return not (item["columns"] or item["expr"] or item["replace_list"] or item["rename_list"])
-    return bool(item["class"] == "COLUMN_REF" and not item["alias"])
-
-
-def _may_mean(names: Sequence[str], hidden: Collection[Member], rows: Set[str]) -> bool:
-    """Return whether a name may be that of a hidden column, or of a structure that contains one."""
-    path = [name.lower() for name in names]
-    if len(path) == 1 and path[0] in rows:
-        return True
-    for member in hidden:
-        wanted = [name.lower() for name in member]
-        starts = (at for at, name in enumerate(path) if name == wanted[0])
-        if any(all(map(str.__eq__, path[at:], wanted)) for at in starts):
-            return True
-    return False
+    if by_all or (places and _is_open(items)):
+        return items
+    return [items[place - 1] for place in places if place and place <= len(items)]
 
 
 def first_rows(tree: dict[str, Any]) -> int | None:

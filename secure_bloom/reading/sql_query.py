@@ -31,12 +31,11 @@ from secure_bloom.reading.lent_types import INTERVAL_PARTS, Lent
 from secure_bloom.reading.polars_scan import scan
 from secure_bloom.reading.query_errors import OWN_ROWS, refusal, unparsed, with_hints_for_sql
 from secure_bloom.reading.query_tree import (
+    HiddenUse,
     check_parameters,
     expressions,
     first_rows,
     given_bytes,
-    may_use,
-    only_shows,
     table_names,
     wanted_uuids,
 )
@@ -129,9 +128,15 @@ class OpenQuery:
         for name, table in tables.items():
             with self._errors():
                 intervals = table.intervals()
-                mode = self._mode(table, table.missing_keys(missing_keys))
-                frame = self._scanned(table, mode, intervals)
+                others = tables.keys() - {name}
+                mode = self._mode(table, table.missing_keys(missing_keys), others)
                 schema = table.shown_schema(table.hidden(mode))
+                is_null = mode is MissingKeys.NULL
+                members = table.hidden(mode).largest(schema) if is_null else ()
+                use = HiddenUse(self._tree, members, others)
+                lend = functools.partial(Lent.to_duckdb, intervals=intervals)
+                failed = self._failed.append
+                frame = scan(table, mode, failed, computed=use.computed, lend=lend)
             _check_names(name, schema)
             shown.append(schema)
             frame = _with_uuids(frame, wanted_uuids(self._tree, values, schema))
@@ -177,7 +182,9 @@ class OpenQuery:
         replaced = ", ".join(f"{sql} AS {_quoted(it)}" for it, sql in columns.items())
         rows.project(f"* REPLACE ({replaced})").create_view(name)
 
-    def _mode(self, table: AskedTable, asked: MissingKeys) -> MissingKeys:
+    def _mode(
+        self, table: AskedTable, asked: MissingKeys, other_tables: Collection[str]
+    ) -> MissingKeys:
         """Return how this query reads hidden columns.
 
         DuckDB asks for whole structures. So if a query uses no hidden member of a structure, the
@@ -190,17 +197,9 @@ class OpenQuery:
         paths = (it.get("column_names", ()) for it in expressions(self._tree))
         if structures.isdisjoint(name.lower() for path in paths for name in path[:-1]):
             return asked
-        hidden = table.hidden(MissingKeys.DROP).members
-        return asked if may_use(self._tree, hidden) else MissingKeys.DROP
-
-    def _scanned(
-        self, table: AskedTable, missing_keys: MissingKeys, intervals: Collection[str]
-    ) -> pl.LazyFrame:
-        hidden = table.hidden(missing_keys)
-        # DuckDB does not say what a column is for, and an answer must not depend on hidden values.
-        shows = only_shows(self._tree, hidden.members) or not may_use(self._tree, hidden.members)
-        lend = functools.partial(Lent.to_duckdb, intervals=intervals)
-        return scan(table, missing_keys, self._failed.append, shows_hidden=shows, lend=lend)
+        members = table.hidden(MissingKeys.DROP).largest(whole)
+        use = HiddenUse(self._tree, members, other_tables)
+        return asked if use.shown or use.computed else MissingKeys.DROP
 
     def _batches(self, answer: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._errors():

@@ -20,6 +20,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli import main
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from testing.command_line import run
 from testing.delta_logs import (
     add,
     checkpoint,
@@ -386,3 +387,16 @@ def test_rows_are_those_that_are_left_by_every_way_of_reading(tmp_path: Path, se
         wanted = [row for row in left if is_wanted(row)]
         assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted)), where
     assert sb.read_table(tmp_path, columns="p").num_rows == len(left)
+
+
+def test_a_query_reads_the_version_that_is_asked_for(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": [2]}), mode="append")
+    query = f"SELECT max(id) AS n FROM '{tmp_path}/t'"
+    assert [sb.sql(query, version=at).to_pylist()[0]["n"] for at in (0, 1, None)] == [1, 2, 2]
+    result = run("sql", query, "--version", "0", "--format", "csv")
+    assert (result.returncode, result.stdout.split()) == (0, ["n", "1"])
+    with pytest.raises(PolicyError, match="version is that of one table, and the query has 2"):
+        sb.sql(f"SELECT * FROM a, '{tmp_path}/t'", {"a": str(tmp_path / "t")}, version=0)
+    with sb.open_table(tmp_path / "t") as table, pytest.raises(PolicyError, match="table is open"):
+        sb.sql("SELECT * FROM t", {"t": table}, version=0)

@@ -248,7 +248,7 @@ def test_a_predicate_of_polars_on_hidden_values_is_an_error(
         "SELECT a.address.city FROM self a JOIN self b USING (EMAIL)",
         "SELECT e.city FROM (SELECT address AS e FROM self) WHERE e.zip IS NULL",
         "SELECT address.city, count(*) FROM self GROUP BY address, 1",
-        "SELECT address.city FROM self GROUP BY 1 ORDER BY count(address.geo)",
+        "SELECT address.city FROM self GROUP BY 1 ORDER BY count(address.geo.lat)",
         "SELECT address.city FROM self, LATERAL (SELECT unnest(phones)) AS t",
         "PIVOT (SELECT * FROM self) ON id IN (1, 2) USING count(*) GROUP BY email",
         "SELECT a.address.city, (SELECT count(b.id) FROM self b WHERE b.email IS NULL) FROM self a",
@@ -256,7 +256,26 @@ def test_a_predicate_of_polars_on_hidden_values_is_an_error(
         'SELECT "ADDRESS".ZIP IS NULL FROM self',
         "WITH x(a, e) AS (SELECT id, email FROM self) SELECT id FROM self JOIN x ON e IS NULL",
         "SELECT DISTINCT ON (self.email) address.city FROM self",
-        "SELECT address.city, count(s) FROM self AS s GROUP BY ALL",
+        "SELECT address.city, count(DISTINCT s) FROM self AS s GROUP BY ALL",
+        "SELECT count(*) FROM (SELECT unnest(phones) AS p FROM self) WHERE p.number IS NULL",
+        "SELECT count(*) FROM self, unnest(phones) AS u(p) WHERE p.number IS NULL",
+        "SELECT count(*) FROM self, unnest(phones) AS u(p) GROUP BY p",
+        "SELECT count(*) FROM (SELECT unnest(address) FROM self) WHERE zip IS NULL",
+        "SELECT count(*) FROM (SELECT address.* FROM self) WHERE zip IS NULL",
+        "SELECT phones = [] FROM self",
+        "SELECT count(tags) FROM self",
+        "SELECT e FROM (SELECT email AS f FROM self) AS t(e) WHERE e IS NULL",
+        "SELECT e FROM (SELECT id AS e FROM self UNION ALL SELECT length(email) FROM self)",
+        "SELECT x FROM (SELECT 'a' AS x UNION ALL SELECT email FROM self) WHERE x IS NULL",
+        "SELECT email FROM self UNION SELECT email FROM self",
+        "SELECT id, email FROM self UNION ALL SELECT id, email FROM self ORDER BY 2",
+        "SELECT id FROM (SELECT id, s FROM self AS s) AS t WHERE t.s.email IS NULL",
+        "SELECT (SELECT first(email) FROM self) AS e",
+        "SELECT id FROM self WHERE id IN (SELECT length(email) FROM self)",
+        "SELECT id FROM self a WHERE EXISTS (SELECT 1 FROM self b WHERE b.email = a.email)",
+        "SELECT id FROM (SELECT (email) AS \"e\" , id FROM self) AS q WHERE q.e LIKE 'x'",
+        "SELECT id, row_number() OVER (ORDER BY email) FROM self",
+        "SELECT id FROM self LIMIT (SELECT count(email) FROM self)",
     ],
 )
 def test_a_query_that_uses_hidden_values_is_an_error(table: sb.Table, query: str) -> None:
@@ -278,12 +297,55 @@ def test_a_query_that_uses_hidden_values_is_an_error(table: sb.Table, query: str
         ),
         ("SELECT max(id) AS n FROM self", [{"n": 11}]),
         ("SELECT email FROM self ORDER BY id DESC LIMIT 1", [{"email": None}]),
+        (
+            "WITH x AS (SELECT id, email AS e FROM self) SELECT x.e FROM x WHERE id = 3",
+            [{"e": None}],
+        ),
+        ("SELECT * FROM (SELECT id, email FROM self) WHERE id = 3", [{"id": 3, "email": None}]),
+        ("SELECT COLUMNS('id|email') FROM self WHERE id = 3", [{"id": 3, "email": None}]),
+        ("SELECT * EXCLUDE (tags, phones, address) FROM self LIMIT 1", [{"id": 0, "email": None}]),
+        (
+            "SELECT a.email, b.id FROM self a JOIN self b USING (id) WHERE id = 3",
+            [{"email": None, "id": 3}],
+        ),
+        (
+            "SELECT len(phones) AS n, count(*) AS m FROM self GROUP BY 1 ORDER BY 1",
+            [{"n": 0, "m": 4}, {"n": 1, "m": 4}, {"n": 2, "m": 4}],
+        ),
+        (
+            "SELECT p.kind, count(*) AS n FROM (SELECT unnest(phones) AS p FROM self) GROUP BY 1",
+            [{"kind": "home", "n": 12}],
+        ),
+        (
+            "SELECT count(*) AS n FROM self, unnest(phones) AS u(p) WHERE p.kind = 'home'",
+            [{"n": 12}],
+        ),
+        (
+            "SELECT phones[1].kind AS k, phones[1].number AS n FROM self WHERE id = 1",
+            [{"k": "home", "n": None}],
+        ),
+        ("SELECT count(*) AS n FROM self WHERE phones IS NOT NULL AND address IS NULL", [{"n": 2}]),
+        (
+            "SELECT email FROM self WHERE id = 1 UNION ALL SELECT email FROM self WHERE id = 2",
+            [{"email": None}, {"email": None}],
+        ),
     ],
 )
 def test_a_query_that_only_shows_hidden_values(
     table: sb.Table, query: str, rows: list[dict]
 ) -> None:
     assert table.sql(query, missing_keys="null").to_pylist() == rows
+
+
+def test_the_error_names_the_member_that_a_query_computes_with(table: sb.Table) -> None:
+    for query, name in {
+        "SELECT id, email FROM (SELECT * FROM self) WHERE tags IS NULL": "tags",
+        "SELECT email FROM self WHERE address.zip LIKE '0%'": "address.zip",
+        "SELECT tags FROM self ORDER BY email": "email",
+    }.items():
+        with pytest.raises(KeyUnavailableError, match="its key is missing") as raised:
+            table.sql(query, missing_keys="null")
+        assert raised.value.column == name
 
 
 @pytest.mark.parametrize("missing_keys", ["error", "null", "drop"])
