@@ -171,8 +171,8 @@ def _plain_lines(
         yield title
     yield ""
     yield _plain_line(heads, widths, right)
-    # Other encodings, such as Latin-1, have no lines.
-    line = "─" if sys.stdout.encoding.lower().startswith("utf") else "-"
+    # Other encodings, such as Latin-1, have no lines, and a stream of text may have no encoding.
+    line = "─" if (sys.stdout.encoding or "").lower().startswith("utf") else "-"
     yield f" {line * (sum(widths) + 2 * len(widths) - 1)} "
     for row in rows:
         yield _plain_line(row, widths, right)

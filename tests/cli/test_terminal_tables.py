@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from secure_bloom.cli.terminal_tables import percent, print_table, short_names
@@ -102,3 +104,12 @@ def test_on_a_terminal_that_is_too_narrow_no_cell_is_cut(
     monkeypatch.setenv("COLUMNS", "80")
     print_table(headers, rows)
     assert "───" in capsys.readouterr().out
+
+
+def test_a_table_is_printed_to_a_stream_without_an_encoding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stdout", stream)
+    print_table(("file", "rows>"), [["a.parquet", 3]])
+    assert "a.parquet     3" in stream.getvalue()
