@@ -100,7 +100,7 @@ class LookupReport(Report):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The keys that no searched file holds, if a file failed that may hold them."""
+        """The keys that were not found, but may be in a file that failed. Empty if none failed."""
         return tuple(key for key, paths in self.found.items() if self.failed and not paths)
 
     @property

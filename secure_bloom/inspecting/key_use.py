@@ -180,7 +180,7 @@ def find_key_use(
 ) -> KeyUseReport:
     """Return the master keys that the files of a listing depend on, or only those in ``only``.
 
-    ``skipped`` are the files that readers skip. With None one version of a table is asked for.
+    ``skipped`` are the files that readers skip, or None if the listing is one version of a table.
     """
     policy = access.policy
     files = KeyPrefetch(resolver).each(listing.paths)

@@ -73,7 +73,7 @@ class BuildOptions:
         for name in ("where", "since", "commit_every"):
             if getattr(self, name) is not None:
                 raise PolicyError(
-                    f"{name} is for a Paimon table that is the only path",
+                    f"{name} is an option of a Paimon table, which must be the only path",
                     hint="name the files or folders that are wanted instead",
                 )
 

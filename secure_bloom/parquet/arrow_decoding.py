@@ -102,21 +102,13 @@ def _plain_size(leaf: Leaf, entries: pa.Array) -> int:
     return len(entries) * _LENGTH_SIZE + (pc.sum(pc.binary_length(entries)).as_py() or 0)
 
 
-def decode_pages(
-    leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
-) -> Iterator[pa.Array]:
-    """Yield the values of data pages, without nulls, in order.
-
-    ``pages`` must hold exactly ``rows`` whole rows.
-    """
-    stored = StoredPages.of(pages)
-    return decode_stored(leaf, codec, stored, rows=rows, has_dictionary=has_dictionary)
-
-
 def decode_stored(
     leaf: Leaf, codec: CompressionCodec, pages: StoredPages, *, rows: int, has_dictionary: bool
 ) -> Iterator[pa.Array]:
-    """Yield the values of decrypted pages, as :func:`decode_pages` does."""
+    """Yield the values of decrypted data pages, without nulls, in order.
+
+    ``pages`` must hold exactly ``rows`` whole rows.
+    """
     for items in _decode_stored(leaf, codec, pages, rows=rows, has_dictionary=has_dictionary):
         yield items.drop_null()
 
@@ -130,7 +122,7 @@ def decode_items(
     has_dictionary: bool,
     kept_dictionary: int | None = None,
 ) -> Iterator[pa.Array]:
-    """Yield the items of pages as :func:`decode_pages` does, with nulls.
+    """Yield the items of pages as :func:`decode_stored` does, with nulls.
 
     So the keys and the values of a map stay pairs.  If ``kept_dictionary`` has the bytes of the
     dictionary, the items of texts stay dictionary arrays.

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.arrow_decoding import decode_dictionary, decode_items, decode_pages
+from secure_bloom.parquet.arrow_decoding import decode_dictionary, decode_items, decode_stored
+from secure_bloom.parquet.memory_files import StoredPages
 from secure_bloom.parquet.pages import read_pages
 from testing.surgery import Opened, opened
 from testing.tables import Mode, write
@@ -32,9 +33,12 @@ def file(request: pytest.FixtureRequest, tmp_path: Path):
 
 def items(file: Opened, name: str, *, nulls: bool) -> list[object]:
     chunk = file.chunk(0, name)
-    decode = decode_items if nulls else decode_pages
     pages = read_pages(file.file, chunk)
-    found = decode(chunk.leaf, chunk.codec, pages, rows=4, has_dictionary=pages[0].is_dictionary)
+    given = {"rows": 4, "has_dictionary": pages[0].is_dictionary}
+    if nulls:
+        found = decode_items(chunk.leaf, chunk.codec, pages, **given)
+    else:
+        found = decode_stored(chunk.leaf, chunk.codec, StoredPages.of(pages), **given)
     return [item for array in found for item in array.to_pylist()]
 
 
@@ -68,8 +72,9 @@ def test_entries_of_a_dictionary_are_physical_values(file: Opened) -> None:
 def test_rows_that_are_missing_are_an_error(file: Opened) -> None:
     chunk = file.chunk(0, "text")
     pages = read_pages(file.file, chunk)
+    stored = StoredPages.of(pages)
     with pytest.raises(FormatError, match="hold 4 rows, wanted 5"):
-        list(decode_pages(chunk.leaf, chunk.codec, pages, rows=5, has_dictionary=True))
+        list(decode_stored(chunk.leaf, chunk.codec, stored, rows=5, has_dictionary=True))
 
 
 def test_a_dictionary_with_more_entries_than_it_says_is_an_error(file: Opened) -> None:

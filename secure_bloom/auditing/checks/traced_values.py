@@ -113,7 +113,7 @@ def _searched(name: str, chunks_of: ChunksOf, policy: KeyPolicy) -> SearchedColu
 
 
 def _may_have(file: InputFile, chunk: Chunk, hashes: NDArray[np.uint64]) -> bool:
-    """Return whether a chunk may have a text with one of some hashes: its filter says so."""
+    """Return whether a chunk may have a text with one of ``hashes``, by its Bloom filter."""
     if chunk.leaf.type is not Type.BYTE_ARRAY:
         return True
     try:

@@ -97,7 +97,10 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         view = view[length + struct.calcsize(_COUNTS) :]
         # `current` may exceed `nr`: once the bound is reached, it keeps counting.
         if nr < 1 or current < 0:
-            raise FormatError(f"the filter says {current} keys of {nr} are in its row")
+            raise FormatError(
+                f"the filter says that its last row has {current} of at most {nr} keys, wanted at "
+                "least 0 of at least 1"
+            )
         # Checked before the rows are read, because their number comes from the file.
         if not 1 <= rows <= len(view) // _MIN_ROW:
             raise FormatError(f"the filter says it has {rows} rows, {len(view)} bytes remain")
