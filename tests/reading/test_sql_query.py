@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -44,11 +45,12 @@ PEOPLE = pa.table(
 ORDERS = pa.table({"oid": range(90), "person": [i % 50 for i in range(90)], "amount": range(90)})
 
 
-@pytest.fixture
-def plain(tmp_path: Path) -> duckdb.DuckDBPyConnection:
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
+    folder = tmp_path_factory.mktemp("plain")
     for name, rows in (("people", PEOPLE), ("orders", ORDERS)):
-        path = write(tmp_path / f"plain-{name}.parquet", rows, Mode.PLAIN)
+        path = write(folder / f"{name}.parquet", rows, Mode.PLAIN)
         connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{path}')").fetchall()
     connection.execute("SET TimeZone = 'UTC'").fetchall()
     return connection
@@ -62,13 +64,19 @@ def orders(tmp_path: Path) -> Path:
     return path.parent
 
 
-@pytest.fixture
-def people(tmp_path: Path) -> Path:
-    path = tmp_path / "lake" / "people" / "0.parquet"
-    path.parent.mkdir(parents=True)
+@pytest.fixture(scope="module")
+def people_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("people") / "0.parquet"
     write(path, PEOPLE, Mode.ENCRYPTED, row_group_size=GROUP, column_keys={"k_pii": ["email"]})
     sb.add_bloom_filters(path, columns=["email", "id"], keys=KEYRING)
-    return path.parent
+    return path
+
+
+@pytest.fixture
+def people(people_file: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "lake" / "people"
+    folder.mkdir(parents=True)
+    return Path(shutil.copy(people_file, folder)).parent
 
 
 @pytest.fixture
