@@ -30,10 +30,16 @@ _READ_AT_START = ("PYTHON", "LC_", "LANG")
 _IMPORTS = [
     "cryptography.hazmat.primitives.ciphers.aead",
     "gzip",
+    "numpy.ma",
     "pyarrow.parquet",
     "rich.console",
+    "rich.table",
+    "secure_bloom.auditing.formats.terminal",
+    "secure_bloom.bloom.build",
     "secure_bloom.cli",
     "secure_bloom.reading.kept_table",
+    "secure_bloom.reading.rows.export",
+    "secure_bloom.reading.table.table_state",
     "secure_bloom.reading.table_read",
     "tomllib",
 ]
