@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -290,9 +292,23 @@ def type_page(reader: Session, page: str) -> None:
             reader.do(block)
 
 
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder that a page says it is typed in; the pages of one setting get copies of it."""
+
+    @cache
+    def made(make: Callable[[], None]) -> Path:
+        folder = tmp_path_factory.mktemp("setting")
+        with contextlib.chdir(folder):
+            make()
+        return folder
+
+    return lambda page: made(SETTINGS[page])
+
+
 @pytest.mark.parametrize("page", SETTINGS)
-def test_a_page_can_be_typed(page: str, reader: Session) -> None:
-    SETTINGS[page]()
+def test_a_page_can_be_typed(page: str, reader: Session, setting: Callable[[str], Path]) -> None:
+    shutil.copytree(setting(page), ".", dirs_exist_ok=True)
     type_page(reader, page)
 
 
