@@ -22,8 +22,11 @@ from numpy.typing import NDArray
 from secure_bloom.kernels.loops import (
     DAMAGED,
     Sought,
+    byte_array_offsets,
     delta_numbers,
     find_values,
+    hash_rows,
+    hash_spans,
     join_prefixes,
     pick_indices,
     pick_spans,
@@ -198,6 +201,27 @@ def _indices(content: Bytes, count: int, entries: int) -> NDArray[np.uint32] | N
 
 #: The values of a page as they are encoded: ``count`` of ``leaf`` in ``content``, without nulls.
 _Encoded = PageValues | StoredDictionary
+
+
+def digests_of(pages: Sequence[_Encoded]) -> NDArray[np.uint32] | None:
+    """Return the lower half of the hash of each value in PLAIN pages and dictionaries, ascending.
+
+    Return None if the values are not all of a page.
+    """
+    found = list[NDArray[np.uint32]]()
+    for page in pages:
+        hashes, width = np.empty(page.count, np.uint64), page.leaf.width
+        if width is None:
+            offsets = np.empty(page.count + 1, np.int64)
+            if byte_array_offsets(page.content, offsets) != len(page.content):
+                return None
+            hash_spans(offsets, _LENGTH_SIZE, page.content, hashes)
+        elif len(page.content) != page.count * width:
+            return None
+        else:
+            hash_rows(page.content.reshape(page.count, width), hashes)
+        found.append(hashes.astype(np.uint32))
+    return np.sort(np.concatenate(found)) if found else np.empty(0, np.uint32)
 
 
 def _plain(page: _Encoded, ranks: Positions, _: object) -> Entries | None:

@@ -267,7 +267,7 @@ class TableRead:
                     threads=len(self._files) < self._workers,
                     count_bytes=self._explain,
                     open_file=partial(self._files.reopen, plan.footer),
-                    places=self._files.places,
+                    kept=self._files.chunks,
                 )
                 for plan in run.plans
             ]

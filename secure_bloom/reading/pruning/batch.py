@@ -298,6 +298,8 @@ def _answers_in_memory(
     for number, question in enumerate(batch.questions):
         wanted, has_order = batch.unasked(number), question.chunks.has_order
         segment = kept.with_filters(columns[number], has_order, wanted)
-        answers = segment.ask(question.runs, batch.hashes(question))
+        hashes = batch.hashes(question)
+        answers = segment.ask(question.runs, hashes)
+        kept.refute(segment, question.predicate.ordinal, question.runs, hashes, answers)
         answers[question.runs[:, 0] < 0] = ANSWER_UNUSUAL
         yield answers

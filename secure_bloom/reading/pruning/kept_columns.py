@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from secure_bloom.bloom.split_block import BYTES_PER_BLOCK
 from secure_bloom.errors import (
     FormatError,
     IntegrityError,
@@ -32,6 +33,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.kernels import extension
+from secure_bloom.kernels.loops import check_hashes
 from secure_bloom.parquet import chunk_fields as layout
 from secure_bloom.parquet.file_ciphers import bounds_of
 from secure_bloom.parquet.footer.columns import FileColumns
@@ -46,6 +48,7 @@ from secure_bloom.reading.pruning.column_chunks import (
 )
 from secure_bloom.reading.pruning.filter_reads import (
     ANSWER_NONE,
+    ANSWER_SOME,
     Hashes,
     ask_filters,
     store_filters,
@@ -64,6 +67,8 @@ _NO_FILTER, _NOT_LOADED, _UNUSUAL = -1, -2, -3
 _NOTHING = np.empty(0, np.uint8)
 #: Answers that are computed at once: a byte each, and their runs and bounds 32 times as much.
 _ANSWERS_AT_ONCE = 1 << 18
+#: So few hashes are looked up at once without asking the filter for each.
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,6 +111,17 @@ class Segment(ColumnChunks):
         Only filters in memory answer. A run with a negative start is not asked.
         """
         return ask_filters(self.content, self.bounds, hashes, np.maximum(runs, 0))
+
+    def passing(self, chunk: int, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the hashes that a filter in memory lets pass, or all if they are few."""
+        if len(hashes) <= _FEW:
+            return hashes
+        start, end = self.bounds[chunk].tolist()
+        # A header is smaller than a block.
+        bitset = self.content[end - (end - start) // BYTES_PER_BLOCK * BYTES_PER_BLOCK : end]
+        found = np.empty(len(hashes), np.bool_)
+        check_hashes(bitset.view(np.uint32).reshape(-1, 8), hashes, found)
+        return hashes[found]
 
     def answers(self, hashes: NDArray[np.uint64]) -> Mask:
         """Return whether each filter, a row, may have each hash, a column."""
@@ -264,6 +280,25 @@ class KeptColumns:
                 with self._counted(kept):
                     segment = kept.segments[key] = self._filled(kept, segment, missing)
             return segment
+
+    def refute(
+        self, segment: Segment, column: int, runs: Numbers, hashes: NDArray[np.uint64], found: Bytes
+    ) -> None:
+        """Change the answers ``found`` of filters that are false, as far as that is known.
+
+        It is known of a chunk that a lookup has searched in vain.
+        """
+        kept = self.files.chunks
+        if kept is None or not kept.hashes.used:
+            return
+        for number in np.flatnonzero(found == ANSWER_SOME).tolist():
+            file, row_group = places_of(segment.codes[number])
+            digests = kept.hashes.of((self.files.paths[file], int(row_group), column))
+            if digests is not None:
+                asked = segment.passing(number, hashes[slice(*runs[number])]).astype(np.uint32)
+                places = np.minimum(np.searchsorted(digests, asked), len(digests) - 1)
+                if not len(digests) or not (digests[places] == asked).any():
+                    found[number] = ANSWER_NONE
 
     def answers(
         self, columns: FileColumns, ordinal: int, encodings: Sequence[bytes]

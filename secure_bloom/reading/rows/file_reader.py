@@ -35,7 +35,7 @@ from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.stored_column import MOST_WALKED
 from secure_bloom.reading.rows.table_rows import conformed, with_read_columns
 from secure_bloom.reading.rows.value_scan import ValueScan
-from secure_bloom.reading.table.page_places import PagePlaces
+from secure_bloom.reading.table.kept_chunks import KeptChunks
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.inputs import Extent
 
@@ -66,7 +66,7 @@ class FileReader:
     ``threads``: pyarrow may use its own threads.  ``extents`` are the ranges that were read,
     recorded with ``count_bytes``.  ``value_scan`` belongs to the whole read and learns from file to
     file. ``open_file`` opens a path: the file itself, or a file with the same pages and planned
-    filters. ``places`` are the page places that an open table keeps.
+    filters. ``kept`` is what an open table keeps of chunks.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class FileReader:
         threads: bool = True,
         count_bytes: bool = False,
         open_file: Callable[[str], InputFile] = open_input,
-        places: PagePlaces | None = None,
+        kept: KeptChunks | None = None,
     ) -> None:
         self.units_left = 0
         self.is_begun = False
@@ -113,7 +113,7 @@ class FileReader:
             row_groups=[group.row_group for group in plan.surviving],
             count_bytes=count_bytes,
             open_file=open_file,
-            places=places,
+            kept=kept,
         )
         self._decoder = ColumnDecoder(self._opened, threads=threads, count_bytes=count_bytes)
 

@@ -11,7 +11,7 @@ from secure_bloom.errors import FileChangedError
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.stored_column import StoredColumn
-from secure_bloom.reading.table.page_places import PagePlaces
+from secure_bloom.reading.table.kept_chunks import KeptChunks
 from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.inputs import Extent
@@ -22,7 +22,7 @@ class OpenedFile:
 
     ``leaves`` returns the leaves that pyarrow sees, and ``row_groups`` are its row groups.
     ``open_file`` opens a path: the file itself, or a file with the same pages and planned filters.
-    ``places`` are the page places that an open table keeps.
+    ``kept`` is what an open table keeps of chunks.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class OpenedFile:
         row_groups: Sequence[int],
         count_bytes: bool = True,
         open_file: Callable[[str], InputFile] = open_input,
-        places: PagePlaces | None = None,
+        kept: KeptChunks | None = None,
     ) -> None:
         self.footer = footer
         self._opener = opener
@@ -42,7 +42,7 @@ class OpenedFile:
         self._row_groups = list(row_groups)
         self._count_bytes = count_bytes
         self._open_input = open_file
-        self._places = places
+        self._kept = kept
         self._lock = threading.Lock()
         self._file: InputFile | None = None
         self._pages: CountedFile | None = None
@@ -91,7 +91,7 @@ class OpenedFile:
                 if self._count_bytes:
                     file = CountedFile(file)
                     self._counted.append(file)
-                known = StoredColumn(file, self.footer, chunk, self._budget, self._places)
+                known = StoredColumn(file, self.footer, chunk, self._budget, self._kept)
                 self._columns[row_group, ordinal] = known
             return known
 

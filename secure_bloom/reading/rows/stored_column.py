@@ -43,11 +43,12 @@ from secure_bloom.parquet.page_values import (
     Positions,
     StoredDictionary,
     Taken,
+    digests_of,
     joined,
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, read_pages
 from secure_bloom.parquet.plain_pages import begun_rows
-from secure_bloom.parquet.structures.metadata import PageType
+from secure_bloom.parquet.structures.metadata import Encoding, PageType
 from secure_bloom.reading.rows.page_reads import (
     ReadWholeError,
     Rows,
@@ -56,13 +57,13 @@ from secure_bloom.reading.rows.page_reads import (
 )
 from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker, united
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
-from secure_bloom.reading.table.page_places import PagePlaces
+from secure_bloom.reading.table.kept_chunks import ChunkArrays, KeptChunks
 from secure_bloom.running.memory_budget import reserved
 from secure_bloom.storage import InputFile, is_object_uri
 from secure_bloom.storage.inputs import Extent
 
 if TYPE_CHECKING:
-    from secure_bloom.reading.table.page_places import Places
+    from secure_bloom.reading.table.kept_chunks import Places
 
 #: A dictionary is searched before the data pages are read if these have more bytes.
 _LARGE = 1024 * 1024
@@ -105,8 +106,8 @@ def _maker(footer: Footer, ordinal: int) -> ArrayMaker | None:
 class StoredColumn:
     """One leaf of a top-level column, in one row group.
 
-    ``budget`` is the memory budget, if the caller knows it.  ``kept`` has the page places that an
-    open table keeps. New places are added to it.
+    ``budget`` is the memory budget, if the caller knows it.  ``kept`` is what an open table
+    keeps of chunks. What is found out here is added to it.
     """
 
     def __init__(
@@ -115,13 +116,14 @@ class StoredColumn:
         footer: Footer,
         chunk: Chunk,
         budget: int | None = None,
-        kept: PagePlaces | None = None,
+        kept: KeptChunks | None = None,
     ) -> None:
         self._file = file
         self._footer = footer
         self._chunk = chunk
         self._budget = budget
         self._kept = kept
+        self._key = (footer.path, chunk.row_group, chunk.column)
         #: The bytes of the chunk, if they were read with those of other columns.
         self._stored: memoryview | None = None
         self._every: Sequence[Page] | None = None
@@ -129,6 +131,8 @@ class StoredColumn:
         self._values: dict[int, PageValues | None] = {}
         self._places: Places | None = None
         self._places_are_known = False
+        #: What has all values of the chunk, once they were searched.
+        self._searched: Sequence[PageValues | StoredDictionary] = ()
         self._opened: StoredDictionary | None = None
         self._dictionary_is_known = False
 
@@ -145,10 +149,20 @@ class StoredColumn:
         """
         with located(row_group=self._chunk.row_group, column=self._chunk.leaf.name):
             try:
-                return self._found(sought)
+                found = self._found(sought)
             except (FormatError, UnsupportedFeatureError):
                 # Decoding may understand the chunk, or will say what is wrong with it.
                 return None
+            if self._kept is not None and found is not None and not len(found):
+                self._keep_digests(self._kept.hashes)
+            return found
+
+    def _keep_digests(self, kept: ChunkArrays) -> None:
+        """Keep all values of a chunk whose filter gave a false answer: it may give more of them."""
+        if kept.of(self._key) is None:
+            digests = digests_of(self._searched)
+            if digests is not None:
+                kept.keep(self._key, digests)
 
     def take(self, rows: Rows, others: Sequence[StoredColumn] = ()) -> pa.ChunkedArray | None:
         """Return these rows, or None if all pages of the column must be decoded.
@@ -230,13 +244,16 @@ class StoredColumn:
             full = read_full_dictionary(self._file, chunk)
             dictionary = None if full is None else self._of(full)
             wanted = None if dictionary is None else dictionary.find(sought)
-            if wanted is not None and not len(wanted.positions):
+            if dictionary is not None and wanted is not None and not len(wanted.positions):
+                self._searched = [dictionary]
                 return wanted.positions
         every = self._walked()
         if every is None:
             return None
         dictionary = self._dictionary()
         wanted = None if dictionary is None else dictionary.find(sought)
+        searched: list[PageValues | StoredDictionary] = [] if dictionary is None else [dictionary]
+        self._searched = searched
         if (
             wanted is not None
             and not len(wanted.positions)
@@ -247,6 +264,8 @@ class StoredColumn:
         for placed in every:
             values = self._page_values(placed)
             part = None if values is None else values.find(sought, wanted)
+            if values is not None and values.encoding is Encoding.PLAIN:
+                searched.append(values)
             if part is None or (rows := rows + len(part)) > MOST_FOUND:
                 return None
             if len(part):
@@ -306,7 +325,7 @@ class StoredColumn:
         """Keep the places of the pages that were found, if the next lookup reads less by them."""
         found = self._data
         if self._kept is not None and found is not None and len(found) >= _FEW_PAGES:
-            self._kept.keep(self._footer.path, self._chunk, self._places_in(found))
+            self._kept.places.keep(self._key, self._places_in(found))
 
     def _places_in(self, found: Sequence[_Placed]) -> Places:
         places = np.array([(*it.page.extent, it.start, it.end) for it in found], np.int64)
@@ -347,7 +366,7 @@ class StoredColumn:
     def _known_places(self) -> Places | None:
         """Return the places of the data pages that an earlier lookup has found, or None."""
         if self._places is None and self._kept is not None:
-            self._places = self._kept.of(self._footer.path, self._chunk)
+            self._places = self._kept.places.of(self._key)
         return self._places
 
     def _page_places(self) -> Places | None:
@@ -364,7 +383,7 @@ class StoredColumn:
                 rows = [(it.offset, it.length, it.start, it.end) for it in spans]
                 self._places = np.array(rows, np.int64)
                 if self._kept is not None:
-                    self._kept.keep(self._footer.path, self._chunk, self._places)
+                    self._kept.places.keep(self._key, self._places)
         self._places_are_known = True
         return self._places
 

@@ -26,7 +26,7 @@ from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.page_index import indexes_extent
-from secure_bloom.reading.table.page_places import PagePlaces
+from secure_bloom.reading.table.kept_chunks import KeptChunks
 from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.running.ordered_pool import TINY, in_order
 from secure_bloom.storage import (
@@ -95,8 +95,8 @@ class TableFiles:
         self._share = memory or MemoryShare(_KEPT_FOOTERS)
         #: What this state keeps. It is closed when a newer state takes its place.
         self.memory = self._share.account()
-        #: Where pages are that lookups located; one read keeps none.
-        self.places = None if memory is None else PagePlaces(self.memory)
+        #: What lookups found out of column chunks; one read keeps nothing.
+        self.chunks = None if memory is None else KeptChunks.of(self.memory)
         self.given = given
         self.at = at
         self.listing = listing or list_tables(given, at)

@@ -1,11 +1,11 @@
-"""An open table locates the pages of a chunk once. Later lookups read those with their rows."""
+"""What an open table keeps of chunks: where their pages are, and values after a vain search."""
 
 from __future__ import annotations
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
-from secure_bloom.parquet.footer.chunks import Chunk
-from secure_bloom.reading.table.page_places import PagePlaces
+from secure_bloom.reading.rows.stored_column import StoredColumn
+from secure_bloom.reading.table.kept_chunks import ChunkArrays
 from secure_bloom.running.memory_budget import MemoryShare
 from testing.tables import KEYRING, Mode, write
 
@@ -94,9 +94,9 @@ def test_answers_do_not_depend_on_the_places_that_fit_into_memory(
     with sb.open_table(folder, keys=KEYRING, memory=memory) as table:
         for n in [*range(0, ROWS, 97)] * 2:
             assert table.read(f"key = {n}").equals(rows().slice(n, 1))
-        kept = table._opened().places
-        assert kept is not None
-        assert (kept.used > 0) is (memory == "1MiB")
+        chunks = table._opened().chunks
+        assert chunks is not None
+        assert (chunks.places.used > 0) is (memory == "1MiB")
 
 
 def test_a_file_that_took_the_place_of_another_is_located_anew(tmp_path: Path) -> None:
@@ -123,39 +123,85 @@ def test_rows_are_found_by_many_threads(tmp_path: Path) -> None:
             assert row.equals(rows().slice(n, 1))
 
 
+# --- Chunks that were searched in vain ---
+
+#: Values of a column, values that it does not have, and a writer's options.
+SEARCHED: list[tuple[list[Any], list[Any], dict[str, Any]]] = [
+    ([f"k{n:04d}" for n in range(600)], [f"k{n:04d}x" for n in range(70)], {}),
+    # The dictionary is given up on the way, so that later pages are PLAIN.
+    (
+        [f"k{n:04d}" for n in range(600)],
+        [f"k{n:04d}x" for n in range(70)],
+        {"dictionary_pagesize_limit": 500, "data_page_size": 1, "write_batch_size": 50},
+    ),
+    ([*range(0, 1200, 2)], [*range(1, 140, 2)], {"use_dictionary": False}),
+    ([0.0, -0.0, *map(float, range(2, 1200, 2))], [*map(float, range(1, 140, 2))], {}),
+]
+
+
+@pytest.mark.parametrize("has_extension", [True])
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
+@pytest.mark.parametrize(("present", "absent", "options"), SEARCHED)
+def test_a_row_group_is_searched_in_vain_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: Mode,
+    present: list[Any],
+    absent: list[Any],
+    options: dict[str, Any],
+) -> None:
+    path, searched, find = tmp_path / "x.parquet", list[None](), StoredColumn.find
+    column = pa.array([None, *present, None])
+    # Half of them in each row group: bounds rule nothing out.
+    table = pa.table({"key": pa.concat_arrays([column[::2], column[1::2]])})
+    write(path, table, mode, column_keys={"k_pii": ["key"]}, row_group_size=301, **options)
+    sb.add_bloom_filters(path, columns={"key": 0.3}, keys=KEYRING)
+
+    def counted(self: StoredColumn, *args: Any) -> Any:
+        searched.append(None)
+        return find(self, *args)
+
+    monkeypatch.setattr(StoredColumn, "find", counted)
+
+    def searches(*values: Any) -> int:
+        before = len(searched)
+        assert not opened.read([("key", "in", values)]).num_rows
+        return len(searched) - before
+
+    with sb.open_table(path, keys=KEYRING) as opened:
+        assert sum(map(searches, absent)) == 2
+        # A list asks each filter for each of its values.
+        assert searches(*absent) == searches(absent[0]) == 0
+        for value in (present[0], present[1], present[-1]):
+            rows = [it for it in present if it == value]
+            assert opened.read([("key", "=", value)])["key"].to_pylist() == rows
+            assert opened.read([("key", "in", [*absent, value])])["key"].to_pylist() == rows
+
+
 # --- The memory that they take ---
-
-
-class Ordinals(NamedTuple):
-    row_group: int
-    column: int = 0
-
-
-def chunk(row_group: int) -> Chunk:
-    return cast("Chunk", Ordinals(row_group))
 
 
 def test_those_that_were_used_last_stay() -> None:
     share = MemoryShare(8 * 3 * 330)
-    places, few = PagePlaces(share.account()), np.zeros((2, 4), np.int64)
+    places, few = ChunkArrays(share.account(), 8), np.zeros((2, 4), np.int64)
     for n in range(3):
-        places.keep("x", chunk(n), few)
-    assert places.of("x", chunk(0)) is few
-    places.keep("x", chunk(3), few)
-    assert [places.of("x", chunk(n)) is not None for n in range(4)] == [True, False, True, True]
+        places.keep(("x", n, 0), few)
+    assert places.of(("x", 0, 0)) is few
+    places.keep(("x", 3, 0), few)
+    assert [places.of(("x", n, 0)) is not None for n in range(4)] == [True, False, True, True]
     assert share.used == places.used <= share.most // 8
-    places.keep("x", chunk(4), np.zeros((10_000, 4), np.int64))
+    places.keep(("x", 4, 0), np.zeros((10_000, 4), np.int64))
     assert share.used == places.used <= share.most // 8
 
 
 def test_they_take_no_more_than_is_counted() -> None:
-    places = PagePlaces(MemoryShare(1 << 30).account())
-    chunks = [chunk(1000 + n) for n in range(1000)]
+    places = ChunkArrays(MemoryShare(1 << 30).account(), 8)
+    chunks = [("x", 1000 + n, 0) for n in range(1000)]
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
         for n, it in enumerate(chunks):
-            places.keep("x", it, np.zeros((1 + n % 7, 4), np.int64))
+            places.keep(it, np.zeros((1 + n % 7, 4), np.int64))
         now, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
