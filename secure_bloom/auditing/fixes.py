@@ -77,11 +77,12 @@ class Targets:
         self._unknown_keys = unknown_keys
         self._is_latest = is_latest
         # A table of a catalog has no plain files.
-        self._given = [local_path(path) for path in given if not is_in_catalog(path)]
-        self._managed = [
-            *(place for it in self._tables for place in (it.place, *it.locations)),
-            *refused,
+        paths = (local_path(path) for path in given if not is_in_catalog(path))
+        self._given = [(path, _place(path)) for path in paths]
+        self._places = [
+            (_place(place), it) for it in self._tables for place in (it.place, *it.locations)
         ]
+        self._managed = [*(place for place, _ in self._places), *map(_place, refused)]
         self._found: dict[str, NamedPlace] = {}
         #: The names of the columns of each target, and of all structures that they are in.
         self._columns: dict[NamedPlace, set[str]] = {}
@@ -141,11 +142,12 @@ class Targets:
 
     def table_at(self, path: str) -> ListedTable | None:
         """Return the innermost table with a log to which a path belongs."""
+        if not self._places:
+            return None
         at = _place(path)
         found = [
             (len(place), table)
-            for table in self._tables
-            for place in map(_place, (table.place, *table.locations))
+            for place, table in self._places
             if _holds(place, at) or path in table.files
         ]
         return max(found, key=lambda it: it[0])[1] if found else None
@@ -220,16 +222,16 @@ class Targets:
 
     def _plain(self, path: str) -> NamedPlace | None:
         at = _place(path)
-        root = next((it for it in self._given if _holds(_place(it), at)), None)
+        root, top = next((it for it in self._given if _holds(it[1], at)), (None, at))
         if root is None:
-            patterns = [it for it in self._given if _PATTERN.search(it)]
+            patterns = [it for it, _ in self._given if _PATTERN.search(it)]
             whole = len(patterns) == len(self._given) == 1 and not self._managed
             return NamedPlace(patterns[0] if whole else path)
         # From the given path down: the first one that no table with a log is in.
         step = root
-        for part in (None, *(below(at, _place(root)) or "").split("/")):
+        for part in (None, *(below(at, top) or "").split("/")):
             step = step if not part else join(step, part)
-            if not any(_holds(_place(step), _place(it)) for it in self._managed):
+            if not any(_holds(_place(step), it) for it in self._managed):
                 return NamedPlace(step)
         return None
 

@@ -181,6 +181,8 @@ class KeyPolicy:
         address belongs to no table, or to several.
         """
         path = os.fspath(address)
+        if not self.tables:
+            return self
         names = tables_of(path, self.tables, self.places)
         if names:
             if names not in self._nested:
@@ -191,16 +193,14 @@ class KeyPolicy:
                     own = replace(own, shared=own.shared.union(own.columns))
                 self._nested[names] = own
             return self._nested[names]
-        if self.tables:
-            like = like_table(path, self.tables)
-            meant = f"{like[0]} may be a typing mistake of {like[1]}; else " if like else ""
-            raise UnknownTableError(
-                f"it belongs to no table of the policy: {', '.join(self.tables)}",
-                hint=f'{meant}add [tables."NAME/*"] with its columns, or [tables."*"] for all '
-                "other tables",
-                path=path,
-            )
-        return self
+        like = like_table(path, self.tables)
+        meant = f"{like[0]} may be a typing mistake of {like[1]}; else " if like else ""
+        raise UnknownTableError(
+            f"it belongs to no table of the policy: {', '.join(self.tables)}",
+            hint=f'{meant}add [tables."NAME/*"] with its columns, or [tables."*"] for all '
+            "other tables",
+            path=path,
+        )
 
     def _inside(self, wider: KeyPolicy) -> KeyPolicy:
         """Return the policy of a table that is in the tables of ``wider``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
@@ -25,8 +26,10 @@ def check_classified(subject: FooterSubject) -> Findings:
     Without ``strict``, check only columns that look sensitive.
     """
     request, clear = subject.of.request, dict[str, list[ChunkSubject]]()
+    # A column has a chunk in each row group.
+    is_classified = cache(request.policy.is_classified)
     for chunk in subject.chunks:
-        if not chunk.is_sensitive and not request.policy.is_classified(chunk.leaf.path):
+        if not chunk.is_sensitive and not is_classified(chunk.leaf.path):
             clear.setdefault(chunk.leaf.name, []).append(chunk)
     for name, chunks in clear.items():
         # A row group may have other values than the first one, or nothing but nulls.

@@ -20,6 +20,7 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FIELDS
 from secure_bloom.bloom.stored import HEADER_LIMIT, filter_extent
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.file_keys.material import (
+    ExternalReference,
     KeyMaterial,
     count_unknown_fields,
 )
@@ -29,7 +30,6 @@ from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.key_material_files import (
     key_material_name,
     outside_material,
-    reference_of,
 )
 from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent
 from secure_bloom.parquet.structures.format_fields import (
@@ -134,16 +134,15 @@ def _key_metadata(structure: str, record: Any) -> Iterator[bytes | None]:
                 yield column.field_8.field_2.field_2
 
 
-def _reference(key_metadata: bytes) -> str | None:
-    with suppress(SecureBloomError):
-        return reference_of(key_metadata)
-    return None
-
-
 def _check_material(subject: FileSubject, key_metadata: Iterable[bytes | None]) -> Findings:
     texts = [it for it in dict.fromkeys(key_metadata) if it is not None]
     yield from _check_material_texts(subject, texts, "the key material in the footer")
-    referenced = set(filter(None, map(_reference, texts)))
+    referenced = set()
+    for text in texts:
+        with suppress(SecureBloomError):
+            parsed = subject.keys.parsed(text)
+            if isinstance(parsed, ExternalReference):
+                referenced.add(parsed.key_reference)
     if referenced:
         outside: dict[str, bytes] = {}
         with suppress(SecureBloomError):
@@ -161,7 +160,7 @@ def _check_material_texts(
         # Damaged key material is a finding of its own.
         with suppress(SecureBloomError):
             unknown += count_unknown_fields(text)
-            material = KeyMaterial.parse(text)
+            material = subject.keys.parsed(text)
             # A file of key material holds nothing else.
             unknown += material is None and text in unused
             odd = odd or (isinstance(material, KeyMaterial) and _names_no_kms(material))

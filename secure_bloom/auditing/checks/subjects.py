@@ -41,7 +41,7 @@ class Wanted:
     bloom: BloomFilterOptions | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditRequest:
     """The policy, and how much to check.
 
@@ -72,7 +72,7 @@ class AuditRequest:
             for ordinal, leaf in enumerate(leaves)
         )
 
-    @property
+    @cached_property
     def has_secrets(self) -> bool:
         """Whether the policy names any sensitive column."""
         return any(rule.key is not None for rule in self.policy.columns.values())

@@ -178,7 +178,7 @@ class FileKeys:
         """
         if key_metadata is None:
             return None
-        material = self._parse(key_metadata)
+        material = self.parsed(key_metadata)
         if isinstance(material, ExternalReference):
             try:
                 material = self._referred(material)
@@ -193,11 +193,11 @@ class FileKeys:
         Return None for free-form metadata.  Raises KeyUnavailableError if the material file has no
         entry of that name.
         """
-        material = self._parse(key_metadata)
+        material = self.parsed(key_metadata)
         return self._referred(material) if isinstance(material, ExternalReference) else material
 
-    def _parse(self, key_metadata: bytes) -> KeyMaterial | ExternalReference | None:
-        """Parse key metadata once: each row group of a file repeats it."""
+    def parsed(self, key_metadata: bytes) -> KeyMaterial | ExternalReference | None:
+        """Return what :meth:`KeyMaterial.parse` returns. Each row group of a file repeats it."""
         if key_metadata not in self._parsed:
             found = KeyMaterial.parse(key_metadata)
             if len(self._parsed) >= _MOST_PARSED:
