@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,18 @@ def test_advise_takes_the_table(lake: Warehouse) -> None:
         lake.insert([(i, f"name-{i % 1000}") for i in range(start, 4000, 2)])
     advice = sb.advise(folder)
     assert {column.column for column in advice.columns} == {"id", "name"}
+
+
+def test_a_branch_is_opened_by_its_folder(lake: Warehouse) -> None:
+    """The folder is in that of the table, but has no data files."""
+    folder = Path(lake.create("id bigint, email string"))
+    lake.insert([(1, "both")])
+    for name in ("schema", "snapshot"):
+        shutil.copytree(folder / name, folder / "branch" / "branch-side" / name)
+    lake.insert([(2, "main")])
+    side = folder / "branch" / "branch-side"
+    for path in (side, f"{side}/", f"{folder}$branch_side"):
+        assert sb.read_table(path)["id"].to_pylist() == [1]
+        assert len(sb.inspect(path).files) == 1
+    assert len(sb.audit(side, policy=sb.KeyPolicy(columns={})).paths) == 1
+    assert sorted(sb.read_table(folder)["id"].to_pylist()) == [1, 2]

@@ -2,6 +2,7 @@
 
     paimon:///lake/default.orders              ->  /lake/default.db/orders
     paimon:///lake/default.orders$branch_test  ->  /lake/default.db/orders/branch/branch-test
+    /lake/default.db/orders/branch/branch-test  itself
 
 The folder of a branch has schemas, snapshots and tags. Manifests and data are in the folder of the
 table.
@@ -26,9 +27,14 @@ _BRANCH_FOLDER = re.compile(rf"(.+)/{_BRANCHES}/{_PREFIX}[^/]+", re.DOTALL)
 
 
 def is_named(path: str) -> bool:
-    """Return whether a path names a table of a warehouse, or a branch of a table."""
+    """Return whether a path names a table of a warehouse, or a branch, also by the branch's folder.
+
+    The folder of a branch is in that of the table, whose own snapshots name other files.
+    """
     if path.startswith(SCHEME):
         return True
+    if _BRANCH_FOLDER.fullmatch(path.rstrip("/")):
+        return _has_schemas(_plain_folder(path))
     found = _NAMED_BRANCH.fullmatch(path)
     return found is not None and _has_schemas(_plain_folder(found[1]))
 
