@@ -6,6 +6,7 @@ put into an error, and a line that is not SQL is named by its number.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from secure_bloom.storage.paths import as_path
 
 #: A longer line is no query that somebody wrote; to parse it could take minutes.
 _LONGEST = 1024 * 1024
+#: Queries of a log that are parsed once.
+_REMEMBERED = 1024
 #: The dialect that the lines are parsed in.
 _DIALECT = "spark"
 
@@ -70,13 +73,19 @@ def read_query_log(lines: Iterable[str], columns: Sequence[str]) -> QueryLog:
     known = {name.lower(): name for name in columns}
     counts: Counter[tuple[str, str]] = Counter()
     total, not_parsed = 0, []
+    # A log has few queries, each of them many times, and the parser takes most of the time.  By
+    # their digests: no literal is kept.
+    parsed: dict[bytes, list[tuple[tuple[str, ...], str]] | None] = {}
     with _quiet():
         for number, line in enumerate(lines, start=1):
             text = line.strip()
             if not text or text.startswith(("--", "#")):
                 continue
             total += 1
-            found = _conditions(text)
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+            found = parsed[digest] if digest in parsed else _conditions(text)
+            if len(parsed) < _REMEMBERED:
+                parsed[digest] = found
             if found is None:
                 not_parsed.append(number)
             else:

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,3 +131,20 @@ def test_a_long_line_takes_time_by_its_length(form: Callable[[int], str]) -> Non
 def test_a_lookup_in_a_query_counts_whatever_negates_the_query() -> None:
     log = read_query_log(["id not in (select id from u where email = 'q')"], COLUMNS)
     assert dict(log.columns) == {"id": OTHER, "email": EQUAL}
+
+
+def test_a_query_that_a_log_repeats_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlglot
+
+    parsed = list[str]()
+    parse = sqlglot.parse
+
+    def counted(text: str, **options: Any) -> Any:
+        parsed.append(text)
+        return parse(text, **options)
+
+    monkeypatch.setattr(sqlglot, "parse", counted)
+    log = read_query_log(["email = 'a'", "not SQL (", "n > 3"] * 20, ["email", "n"])
+    assert sorted(parsed) == ["email = 'a'", "n > 3", "not SQL ("]
+    assert (log.lines, len(log.not_parsed)) == (60, 20)
+    assert (log.use("email").equal, log.use("n").range) == (20, 20)
