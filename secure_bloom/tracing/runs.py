@@ -223,9 +223,23 @@ _FILES: Final = (
 )  # fmt: skip
 
 
+#: The first bytes of files whose marks are short or are numbers: chance has none of these.
+_SURE: Final = re.compile(
+    rb"\x1f\x8b\x08[\0-\x1f].{4}[\0\2\4][\0-\x0d\xff]|BZh[1-9]1AY&SY"
+    rb"|\xff{4}[^\xff].{2}\0[\x04-\x40]\0{3}",
+    re.DOTALL,
+)
+
+
+def is_file(plain: bytes) -> bool:
+    """Return whether decoded bytes begin like a file as bytes of chance do not."""
+    return _SURE.match(plain) is not None
+
+
 def is_content(plain: bytes) -> bool:
     """Return whether decoded bytes are a text or a file. Most words decode to neither by chance."""
-    return len(plain) >= 5 and (is_text(plain) or plain.startswith(_FILES))
+    is_known = plain.startswith(_FILES) or is_file(plain)
+    return len(plain) >= 5 and (is_known or is_text(plain))
 
 
 _PRINTABLE: Final = bytes(range(0x20, 0x7F)) + b"\t\r\n"

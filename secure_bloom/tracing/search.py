@@ -50,7 +50,7 @@ from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.packed import PIECE, UnreadError
 from secure_bloom.tracing.parquet_columns import Protected
-from secure_bloom.tracing.runs import is_content
+from secure_bloom.tracing.runs import is_content, is_file
 from secure_bloom.tracing.sources import TOO_DEEP, parts_of
 from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
@@ -160,24 +160,34 @@ def trace_text(path: str, place: str, text: bytes, index: WordIndex) -> FileTrac
 def texts_with_values(texts: Iterable[bytes], index: WordIndex) -> set[bytes]:
     """Return the texts, such as file names, that have a word or a digest of a value.
 
-    Any name of 22 letters may be a digest, so digests are confirmed: for all texts together, by
-    reading all values again.
+    A text that was not read whole may have one. Any name of 22 letters may be a digest, so digests
+    are confirmed: for all texts together, by reading all values again.
     """
-    traces = _traces_of(texts, index)
+    unread: dict[bytes, list[str]] = {}
+    traces = _traces_of(texts, index, unread)
     unsure = [part for part in traces.values() if not len(part.entries)]
     if unsure:
         confirm([FileTrace(path="", parts=unsure)], index)
-    return {text for text, part in traces.items() if len(part.entries) or part.confirmed_digests}
+    found = {text for text, part in traces.items() if len(part.entries) or part.confirmed_digests}
+    return found | unread.keys()
 
 
-def _traces_of(texts: Iterable[bytes], index: WordIndex) -> dict[bytes, PartTrace]:
-    """Return the traces of the texts that have a word or a possible digest."""
+def _traces_of(
+    texts: Iterable[bytes], index: WordIndex, unread: dict[bytes, list[str]]
+) -> dict[bytes, PartTrace]:
+    """Return the traces of the texts that have a word or a possible digest.
+
+    ``unread`` gets the texts that were not read whole, with the reasons.
+    """
     traces: dict[bytes, PartTrace] = {}
     for group in _in_groups(sorted(set(texts))):
-        if trace_text("", "", b"\n".join(group), index).parts:
-            traces |= {
-                text: part for text in group for part in trace_text("", "", text, index).parts
-            }
+        together = trace_text("", "", b"\n".join(group), index)
+        for text in group if together.parts or together.unread else ():
+            trace = trace_text("", "", text, index)
+            for part in trace.parts:
+                traces[text] = part
+            if trace.unread:
+                unread[text] = [reason for _, reason in trace.unread]
     return traces
 
 
@@ -224,7 +234,10 @@ class _Scan:
 
     def _take_texts(self, texts: Iterable[bytes], seen: _Seen) -> None:
         """Add the texts that have a word, and the possible digests of the other texts."""
-        traces = _traces_of(texts, self._index)
+        unread: dict[bytes, list[str]] = {}
+        traces = _traces_of(texts, self._index, unread)
+        reasons = sorted({reason for some in unread.values() for reason in some})
+        self.unread |= {(seen.place, reason): None for reason in reasons}
         sure = sorted(text for text, part in traces.items() if len(part.entries))
         for text in _blocks(_as_utf8(iter([b"\n".join(sure)]), seen)):
             self._take_text(text, seen, 0)
@@ -256,7 +269,8 @@ class _Scan:
         if is_content(inner) and depth < _DEEPEST_ENCODING:
             # Where escapes were decoded in a file it is the same file, which is damaged by that.
             is_same = text.startswith(inner[:4])
-            self._take_file(inner, seen, depth, missed=not is_same and is_marked(inner, least=4))
+            is_sure = is_file(inner) or is_marked(inner, least=4)
+            self._take_file(inner, seen, depth, missed=not is_same and is_sure)
 
     def _take_file(self, content: bytes, seen: _Seen, depth: int, *, missed: bool) -> None:
         """Search a file that is encoded in a text. Its words count for the part that has the text.

@@ -394,3 +394,38 @@ def test_pictures_films_and_programs_are_not_called_packed(mark: bytes) -> None:
     evenness = Evenness(mark)
     evenness.take(mark + NOISE + bytes(5_000))
     assert not evenness.is_packed
+
+
+def _stream_of_arrow() -> bytes:
+    sink, table = io.BytesIO(), pa.table({"email": EMAILS})
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _damaged(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes(it ^ 0x5A for it in content[at : at + 16]) + content[at + 16 :]
+
+
+_TEXT = "\n".join(EMAILS).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [_stream_of_arrow(), gzip.compress(_TEXT), bz2.compress(_TEXT), zstandard.compress(_TEXT)],
+    ids=["Arrow stream", "gzip", "bzip2", "zstd"],
+)
+def test_damaged_files_in_base64_are_found_or_listed(tmp_path: Path, content: bytes) -> None:
+    places = [12, len(content) // 2, len(content) - 16]
+    variants = [*(_damaged(content, at) for at in places), content[: len(content) * 2 // 3]]
+    for n, damaged in enumerate(variants):
+        (tmp_path / f"{n}.b64").write_bytes(base64.b64encode(damaged))
+        (tmp_path / f"{n}.gz.b64").write_bytes(base64.b64encode(gzip.compress(damaged)))
+    silent = 2 * len(variants) - len(search(tmp_path).files)
+    assert not silent
+
+
+def test_an_arrow_stream_in_base64_is_found(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(base64.b64encode(_stream_of_arrow()))
+    assert "email" in columns_found(tmp_path)

@@ -8,6 +8,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ from secure_bloom.auditing.formats.mistakes import group_report, verdict
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.running.memory_budget import VARIABLE
+from secure_bloom.tracing import search
 from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import POLICY, Example, sound, with_rules
@@ -289,3 +291,21 @@ def test_an_archive_that_cannot_be_searched_is_one_finding(tmp_path: Path) -> No
     folder = sound(tmp_path).parent
     (folder / "old.7z").write_bytes(b"7z\xbc\xaf\x27\x1c" + bytes(200))
     assert ids(Example(path=folder).audit(check_values=True)) == ["unchecked-copy"]
+
+
+def test_an_error_of_the_search_in_a_text_of_the_footer_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One text of the footer that cannot be searched hides no other text, and is listed."""
+
+    def failing(text: bytes, digest: Any) -> Any:
+        if b"keyMaterialType" in text:
+            raise MemoryError
+        return iter(())
+
+    monkeypatch.setattr(search, "decoded", failing)
+    texts = {"by": "x@post.fi"}
+    table = pa.table({"email": ["x@post.fi"]}).replace_schema_metadata(texts)
+    path = sound(tmp_path, table=table, column_keys={"k_pii": ["email"]})
+    found = ids(Example(path=path).audit(check_values=True))
+    assert {"values-in-clear", "unchecked-copy"} <= set(found)
