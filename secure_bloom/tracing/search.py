@@ -286,6 +286,9 @@ class _Scan:
                 for array in part.arrays:
                     for texts in plain_texts(array):
                         self._take_text(_lines(texts), seen, depth)
+                        for value in _packed_values(texts):
+                            is_sure = is_marked(value, least=4)
+                            self._take_file(value, seen, depth + 1, missed=is_sure)
             for piece in part.pieces or ():
                 self._take_text(piece, seen, depth)
         # What lies that deep was opened, and not recognized by chance.

@@ -429,3 +429,15 @@ def test_damaged_files_in_base64_are_found_or_listed(tmp_path: Path, content: by
 def test_an_arrow_stream_in_base64_is_found(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(base64.b64encode(_stream_of_arrow()))
     assert "email" in columns_found(tmp_path)
+
+
+def test_packed_values_of_a_database_in_an_archive_in_base64_are_found(tmp_path: Path) -> None:
+    database = sqlite3.connect(":memory:")
+    database.execute("create table t(b blob)")
+    rows = [(zlib.compress(it.encode()),) for it in EMAILS]
+    database.executemany("insert into t values(?)", rows)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("db", database.serialize())
+    (tmp_path / "x").write_bytes(base64.b64encode(archive.getvalue()))
+    assert "email" in columns_found(tmp_path)
