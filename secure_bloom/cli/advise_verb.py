@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from secure_bloom.advising.trial import LookupComparison
 
 
-_FILE_WIDTH, _LONGEST_NAME, _LONGEST = 110, 30, 400
-#: A narrower terminal gets paragraphs, no table.
-_TABLE_WIDTH = 90
+_FILE_WIDTH, _LONGEST_NAME, _LONGEST = 100, 30, 400
 _STYLES = {"gains": "bold green", "no": "dim"}
 
 
@@ -53,8 +51,12 @@ def _text(advice: TableAdvice, on_terminal: bool) -> str:
     console = Console(file=content, width=width, force_terminal=on_terminal, highlight=False)
     for line in _head(advice):
         console.print(line, markup=False)
-    if console.width >= _TABLE_WIDTH and any(column.trial for column in advice.columns):
-        console.print(_table(advice))
+    table = _table(advice)
+    # Not narrower than it needs: the console would cut what people compare.
+    needed = console.options.update(width=10 * _FILE_WIDTH)
+    fits = console.measure(table, options=needed).maximum <= console.width
+    if fits and any(column.trial for column in advice.columns):
+        console.print(table)
         _print_reasons(advice, console)
     else:
         _print_paragraphs(advice, console)

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
+from textwrap import wrap
 from typing import Any, Final, Protocol
 
 import click
@@ -16,8 +17,8 @@ from secure_bloom.cli.verbosity import is_quiet, print_line, wanted_color, wants
 from secure_bloom.reports.base import SCHEMA_VERSION
 from secure_bloom.reports.text import counted, without_commands, written_out
 
-_WIDE = 240
-
+#: Columns of a line in a pipe or file: what windows and logs show without breaking it.
+_PIPE_WIDTH: Final = 100
 #: Names of files are never cut to fewer characters.
 _NAME_LENGTH = 26
 #: Columns of a terminal for what is beside the names.
@@ -40,7 +41,8 @@ def print_table(
 ) -> None:
     """Print rows under headers, but not with ``-q``. Headers of numbers end in ``>``.
 
-    Cells never wrap.  If the terminal is too narrow, each row is printed as a paragraph.
+    Cells never wrap.  If the terminal is too narrow, each row is printed as a paragraph, and so it
+    is in a pipe or file if the table has more than 100 columns of text.
     """
     if not is_quiet():
         right = [header.endswith(">") for header in headers]
@@ -71,20 +73,19 @@ def print_data(
 
 
 def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> bool:
-    """Return whether the table, with its edges and gaps, is too wide for the terminal."""
-    if not sys.stdout.isatty():
-        return False
+    """Return whether the table, with its edges and gaps, is too wide for where it is printed."""
     columns = zip([header.removesuffix(">") for header in headers], *rows, strict=True)
     width = 1 + sum(2 + max(_columns(str(cell)) for cell in column) for column in columns)
     return width > terminal_width()
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal in columns."""
-    # Imported here: it brings the decompressors along, and a table in a pipe has no width.
+    """Return the width of the terminal in columns. A pipe has 100, or what COLUMNS says."""
+    # Imported here: it brings the decompressors along.
     from shutil import get_terminal_size
 
-    return get_terminal_size().columns
+    fallback = (80 if sys.stdout.isatty() else _PIPE_WIDTH, 24)
+    return get_terminal_size(fallback).columns
 
 
 def _print_row_by_row(
@@ -97,7 +98,16 @@ def _print_row_by_row(
     for first, *cells in rows:
         click.echo(first)
         said = [f"{head} {cell}" for head, cell in zip(heads[1:], cells, strict=True) if cell]
-        click.echo(click.wrap_text(", ".join(said), width, "  ", "  "))
+        # A long name goes beyond the width: in two parts it could not be copied.
+        wrapped = wrap(
+            ", ".join(said),
+            width,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        click.echo("\n".join(wrapped))
 
 
 class WrittenFile(Protocol):
@@ -142,7 +152,7 @@ def _draw(
     from rich.table import Table
 
     console = Console(
-        width=None if sys.stdout.isatty() else _WIDE,
+        width=terminal_width(),
         highlight=False,
         force_terminal=color or None,
         no_color=color is False or None,

@@ -106,6 +106,22 @@ def test_on_a_terminal_that_is_too_narrow_no_cell_is_cut(
     assert "───" in capsys.readouterr().out
 
 
+def test_a_table_in_a_pipe_has_100_columns_and_loses_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, key = f"lake/{'x' * 90}.parquet", "k" * 120
+    print_table(("file", "status", "key", "rows>"), [[path, "a status " * 12, key, 3]])
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == path
+    assert f"  {key}," in lines
+    assert all(len(line) <= 100 for line in lines if key not in line)
+    print_table(("file", "rows>"), [["x" * 90, 3]])
+    assert "───" in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "60")
+    print_table(("file", "rows>"), [["x" * 90, 3]])
+    assert capsys.readouterr().out.splitlines() == ["x" * 90, "  rows 3"]
+
+
 def test_a_table_is_printed_to_a_stream_without_an_encoding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
