@@ -262,13 +262,14 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     )
     size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
     grows = f"{would or 'are '}{size}" if grown else "keep their size"
-    print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
+    statuses = Counter(map(_status, report.files))
+    print_outcome({**totals, "statuses": statuses}, report.seconds, dry_run=report.dry_run)
     print_line(f"filters: {counts or 'none'}; the files {grows}")
     print_commits(report.commits, dry_run=report.dry_run)
     if report.estimate is not None:
         _print_estimate(report.estimate)
-    remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
-    print_notes((*sorted(map(str, remarks)), *report.notes), verbose=verbose)
+    filters = (filter_ for file in report.files for filter_ in file.filters)
+    print_notes((*_remarks(filters), *report.notes), verbose=verbose)
 
 
 def _print_estimate(cost: CostEstimate) -> None:
@@ -297,7 +298,7 @@ def _file_row(file: FileAddReport, name: str, *, dry_run: bool) -> tuple[object,
     actions = Counter(f.action for f in file.filters)
     return (
         name,
-        f"would be {file.status}" if dry_run and file.changes else file.status,
+        f"would be {_status(file)}" if dry_run and file.changes else _status(file),
         ", ".join(f"{count} {_told(it, dry_run=dry_run)}" for it, count in sorted(actions.items())),
         human_bytes(file.bytes_before),
         human_bytes(file.bytes_after),
@@ -305,19 +306,40 @@ def _file_row(file: FileAddReport, name: str, *, dry_run: bool) -> tuple[object,
     )
 
 
+def _status(file: FileAddReport) -> str:
+    """Return the status for people: a file whose new filters all had a forerunner is "replaced"."""
+    actions = {filter_.action for filter_ in file.filters}
+    return (
+        "replaced"
+        if file.changes and actions & {"added", "replaced"} == {"replaced"}
+        else file.status
+    )
+
+
 def _told(action: str, *, dry_run: bool) -> str:
     return f"would be {action}" if dry_run and action in ("added", "replaced") else action
 
 
+def _remarks(filters: Iterable[FilterReport]) -> Iterator[str]:
+    """Yield what differs from the request: one sentence for all columns of which it is true."""
+    columns: dict[str, set[str]] = {}
+    for filter_ in filters:
+        if (remark := _remark(filter_)) is not None:
+            columns.setdefault(remark, set()).add(filter_.column)
+    for remark, names in sorted(columns.items(), key=lambda it: (sorted(it[1]), it[0])):
+        count = f"{len(names):,} " if len(names) > 1 else ""
+        yield f"{count}{named_columns(sorted(names))}{remark}"
+
+
 def _remark(report: FilterReport) -> str | None:
-    """Return a remark about a filter that differs from the request, or None."""
+    """Return how a filter differs from the request, to follow its column's name, or None."""
     if report.action == "skipped":
-        return f"column {report.column} is missing in some files: {report.reason}"
+        return f", missing in some files: {report.reason}"
     if report.action == "replaced" and report.reason:
-        return f"column {report.column}, filters that were replaced: {report.reason}"
+        return f", filters that were replaced: {report.reason}"
     if report.reason and (report.fpp or 0.0) > (report.fpp_requested or 1.0):
         return (
-            f"column {report.column}: false positives above the {report.fpp_requested:.3g} "
+            f": false positives above the {report.fpp_requested:.3g} "
             f"asked for in some row groups: {report.reason}"
             + ("; --replace-filters builds it again" if report.action == "kept" else "")
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from secure_bloom.adding.report import (
@@ -58,7 +60,7 @@ def test_a_dry_run_says_would_be(capsys: pytest.CaptureFixture[str]) -> None:
     ("filter_", "remark"),
     [
         ({"fpp": 0.2, "reason": "max_bytes 32 is too small"}, "false positives above the 0.01"),
-        ({"action": "skipped", "reason": "no such column"}, "column email is missing in some"),
+        ({"action": "skipped", "reason": "no such column"}, "column email, missing in some"),
         ({"action": "replaced", "reason": "the old one missed 3"}, "filters that were replaced"),
     ],
 )
@@ -67,6 +69,28 @@ def test_what_differs_from_the_request_is_a_note(
 ) -> None:
     files = (added(**filter_), added(**filter_))
     assert shown(capsys, AddReport(files=files)).count(remark) == 1
+
+
+def test_a_remark_on_many_columns_is_one_note(capsys: pytest.CaptureFixture[str]) -> None:
+    filters = [
+        added(column=f"c{number}", action="skipped", reason="no such column").filters[0]
+        for number in range(300)
+    ]
+    text = shown(capsys, AddReport(files=(replace(added(), filters=tuple(filters)),)))
+    (note,) = (line for line in text.splitlines() if line.startswith("note: "))
+    assert note.startswith("note: 300 columns c0, c1, ")
+    assert note.endswith(" more, missing in some files: no such column")
+
+
+def test_a_file_whose_filters_are_built_again_is_replaced(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = AddReport(files=(added(action="replaced"),))
+    text = shown(capsys, report)
+    assert "a.parquet  replaced  1 replaced" in text
+    assert "1 file: 1 replaced" in text
+    assert report.to_dict()["files"][0]["status"] == "added"
+    assert "would be replaced" in shown(capsys, replace(report, dry_run=True))
 
 
 def test_a_filter_as_asked_for_has_no_note(capsys: pytest.CaptureFixture[str]) -> None:

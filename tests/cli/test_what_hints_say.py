@@ -163,7 +163,7 @@ def test_files_that_need_no_filter_are_copied_to_the_output(tmp_path: Path) -> N
         (("add", "PATH"), "hint: name columns (--column NAME), or give a policy (--policy FILE)"),
         (
             ("paimon", "build", "PATH", "-c", "id", "--since", "3"),
-            "error: --since is for a Paimon",
+            "error: --since is an option of a Paimon",
         ),
         (("reencrypt", "PATH", "-p", "policy.toml", "--since", "3"), "error: --since is for the"),
     ],

@@ -213,7 +213,7 @@ def test_a_table_of_a_newer_format_is_refused(lake: Warehouse) -> None:
 
 def test_a_run_on_files_takes_no_options_of_tables(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"")
-    with pytest.raises(sb.PolicyError, match="where is for a Paimon table"):
+    with pytest.raises(sb.PolicyError, match="where is an option of a Paimon table"):
         sb.paimon.build_indexes(tmp_path, ["id"], where="a = 1")
 
 
