@@ -28,7 +28,15 @@ from secure_bloom.tracing.content import (
     size_of,
     within,
 )
-from secure_bloom.tracing.packed import PIECE, Budget, UnreadError, check_at_once, extra
+from secure_bloom.tracing.packed import (
+    LAST_RECORD,
+    PIECE,
+    ZIP_ENTRY,
+    Budget,
+    UnreadError,
+    check_at_once,
+    extra,
+)
 
 #: The bit of a member's flags that says that it is encrypted (APPNOTE.TXT 4.4.4).
 _WITH_PASSWORD: Final = 1
@@ -90,9 +98,6 @@ def _gaps(
 
 #: What an entry of a zip archive's directory takes in memory, and a byte of it.
 _ENTRY_COST, _ENTRY_BYTE = 1_200, 4
-_ENTRY: Final = b"PK\1\2"
-#: Bytes of the last record without its comment (APPNOTE.TXT 4.3.16).
-_LAST_RECORD: Final = 22
 
 
 def _check_directory(file: BinaryIO) -> int:
@@ -108,10 +113,10 @@ def _check_directory(file: BinaryIO) -> int:
     check_at_once(2 * size, "the directory of a zip archive")
     # In large archives another record lies between.
     file.seek(max(0, end - size - HEAD))
-    entries = file.read(size + HEAD).count(_ENTRY)
+    entries = file.read(size + HEAD).count(ZIP_ENTRY)
     check_at_once(entries * _ENTRY_COST + _ENTRY_BYTE * size, "the directory of a zip archive")
     file.seek(0)
-    return int(end) + _LAST_RECORD
+    return int(end) + LAST_RECORD
 
 
 def _zip_pieces(
@@ -175,16 +180,26 @@ def seven_zip_content(file: BinaryIO, opened: Opened, place: str) -> Iterator[Co
     """
     # Without the library no process is started.
     extra("py7zr")
+    head = file.read(_START_OF_7Z.size)
+    if len(head) < _START_OF_7Z.size:
+        raise UnreadError("a 7z archive that is cut short")
+    # The header comes last: its offset after these bytes, and its size (7zFormat.txt).
+    checksum, offset, size, _ = _START_OF_7Z.unpack(head)
+    end = _START_OF_7Z.size + offset + size
+    if checksum != zlib.crc32(head[12:]) or end > size_of(file):
+        raise UnreadError("a 7z archive that is damaged or cut short")
+    opened.budget.take_process()
     for n, section in enumerate(sections_of(_members_of_7z, file, "a 7z archive")):
         if not n:
             yield Part(place=within(place, "names of members"), pieces=section.pieces)
             continue
         pieces = _counted(section.pieces, opened.budget)
         yield Stream(within(place, f"member {n}"), pieces)
-    file.seek(0)
-    # The header comes last: its offset after these 32 bytes, and its size (7zFormat.txt).
-    _, offset, size, _ = struct.unpack("<12sQQ4s", file.read(32))
-    yield Span(place, 32 + offset + size)
+    yield Span(place, end)
+
+
+#: After the mark and the version: a checksum of the rest, which says where the header is.
+_START_OF_7Z: Final = struct.Struct("<8xIQQ4s")
 
 
 def _counted(pieces: Iterator[bytes], budget: Budget) -> Iterator[bytes]:

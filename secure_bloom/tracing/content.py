@@ -103,9 +103,14 @@ class Opened:
     protected: Protected | None = None
 
     @classmethod
-    def of(cls, size: int, protected: Protected | None = None) -> Opened:
+    def of(
+        cls,
+        size: int,
+        protected: Protected | None = None,
+        processes: Iterator[int] | None = None,
+    ) -> Opened:
         """Return the state for a file of ``size`` bytes."""
-        return cls(Budget(size, _LEAST_BUDGET, _TIMES), protected=protected)
+        return cls(Budget(size, _LEAST_BUDGET, _TIMES, processes), protected=protected)
 
     def missed(self, place: str, error: UnreadError) -> None:
         """Record what was not read."""

@@ -15,7 +15,9 @@ from secure_bloom.tracing.arrow_columns import size_of_schema
 from secure_bloom.tracing.content import Span, Stream, size_of, within
 from secure_bloom.tracing.packed import (
     FOREIGN,
+    LAST_RECORD,
     PIECE,
+    ZIP_ENTRY,
     Budget,
     UnreadError,
     decompressed,
@@ -35,6 +37,7 @@ class InnerFiles:
         self._left = _MOST_EMBEDDED
         #: Where the last file with the same mark at its start and its end begins.
         self._starts = {"Parquet": 0, "Arrow": 0}
+        self._end_of_zip = 0
 
     def found(self, kind: str, start: int) -> Iterator[Stream | Span]:
         """Yield the files that may begin or end at a mark. Yield nothing for a chance match."""
@@ -64,8 +67,12 @@ class InnerFiles:
             if _ends_with_footer(self._file, self._starts[kind], mark):
                 yield self._starts[kind], end
             self._starts[kind] = mark
+        elif kind == "zip":
+            if _ends_with_directory(self._file, self._end_of_zip, mark):
+                yield self._end_of_zip, mark + LAST_RECORD
+                self._end_of_zip = mark + LAST_RECORD
         elif kind == "ORC":
-            yield from _orc_window(self._file, mark)
+            yield from _orc_window(self._file, mark, self._budget)
         elif mark >= _BEFORE_MARK.get(kind, 0):
             yield mark - _BEFORE_MARK.get(kind, 0), size
 
@@ -83,7 +90,18 @@ def _ends_with_footer(file: BinaryIO, start: int, end: int) -> bool:
     return 0 < int.from_bytes(file.read(4), "little") <= end - start - 8
 
 
-def _orc_window(file: BinaryIO, mark: int) -> Iterator[tuple[int, int]]:
+def _ends_with_directory(file: BinaryIO, start: int, end: int) -> bool:
+    """Return whether a zip archive that begins after ``start`` may have its directory at ``end``.
+
+    ``end`` is where its last record begins (APPNOTE.TXT 4.3.16).
+    """
+    file.seek(end + 12)
+    size, offset = (int.from_bytes(file.read(4), "little") for _ in range(2))
+    file.seek(max(start, end - size))
+    return 0 < size <= end - start - offset and file.read(4) == ZIP_ENTRY
+
+
+def _orc_window(file: BinaryIO, mark: int, budget: Budget) -> Iterator[tuple[int, int]]:
     """Yield the span of an ORC file that ends at a mark, if that is not the whole file."""
     starts: list[int] = []
     end, at = mark + 8, 0
@@ -93,7 +111,7 @@ def _orc_window(file: BinaryIO, mark: int) -> Iterator[tuple[int, int]]:
         found = (match.start() + at for match in re.finditer(b"ORC", piece))
         starts += islice(found, _MOST_STARTS - len(starts))
         at += max(len(piece) - 2, 1)
-    first = orc_start(file, list(dict.fromkeys(starts)), end)
+    first = orc_start(file, list(dict.fromkeys(starts)), end, budget)
     if first is None:
         raise UnreadError("an ORC file after other bytes, and its start was not found")
     if first > 0 or end < size_of(file):

@@ -27,6 +27,9 @@ LARGEST_BLOCK: Final = 64 << 20
 _OLD_BLOCK: Final = 8 << 20
 #: The memory that a dictionary of xz, lzma or zstd may take.
 _MOST_DICTIONARY: Final = 1 << 30
+#: ORC files and 7z archives in one file, each of which a process of its own decodes.
+MOST_PROCESSES: Final = 300
+TOO_MANY: Final = f"more than {MOST_PROCESSES} ORC files and 7z archives in a file"
 
 
 class UnreadError(Exception):
@@ -34,10 +37,16 @@ class UnreadError(Exception):
 
 
 class Budget:
-    """The number of bytes that all parts of a file may have together when they are decoded."""
+    """The number of bytes that all parts of a file may have together when they are decoded.
 
-    def __init__(self, stored: int, least: int, times: int) -> None:
+    ``processes`` has an item for each process that may decode a part. Files in a file share it.
+    """
+
+    def __init__(
+        self, stored: int, least: int, times: int, processes: Iterator[int] | None = None
+    ) -> None:
         self._most = self._left = least + times * stored
+        self.processes = iter(range(MOST_PROCESSES)) if processes is None else processes
 
     def take(self, size: int) -> None:
         """Count decoded bytes. Raises UnreadError when they are too many."""
@@ -48,6 +57,11 @@ class Budget:
         """Raise UnreadError if too many bytes were decoded before."""
         if self._left < 0:
             raise UnreadError(f"more than {self._most:,} bytes when decoded")
+
+    def take_process(self) -> None:
+        """Count a process. Raises UnreadError when they are too many."""
+        if next(self.processes, None) is None:
+            raise UnreadError(TOO_MANY)
 
 
 def check_at_once(size: int, what: str) -> None:
@@ -466,8 +480,13 @@ FOREIGN: Final = {
     "SQLite": (b"SQLite format 3\0", b""),
     "7z": (b"7z\xbc\xaf\x27\x1c", b""),
     "RAR": (b"Rar!\x1a\x07", b""),
+    # The record that ends an archive.
+    "zip": (b"PK\5\6", b""),
     "tar": (b"ustar", rb"\x0000|  \0"),
 }
+#: The mark of an entry of a zip archive's directory, and the bytes of the record that ends the
+#: directory, without its comment (APPNOTE.TXT 4.3.12, 4.3.16).
+ZIP_ENTRY, LAST_RECORD = b"PK\1\2", 22
 #: Kind -> the bytes that are looked for, and the pattern of these with what must follow them.
 _MARKS: Final = {
     kind: (mark, re.compile(re.escape(mark) + b"(?:" + after + b")", re.DOTALL))

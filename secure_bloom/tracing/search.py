@@ -48,7 +48,7 @@ from secure_bloom.tracing.content import MARKS, Opened, Part, is_marked
 from secure_bloom.tracing.encodings import byte_order, decoded
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import WordIndex
-from secure_bloom.tracing.packed import PIECE, UnreadError
+from secure_bloom.tracing.packed import PIECE, TOO_MANY, UnreadError
 from secure_bloom.tracing.parquet_columns import Protected
 from secure_bloom.tracing.runs import is_content, is_file
 from secure_bloom.tracing.sources import TOO_DEEP, parts_of
@@ -132,8 +132,8 @@ def trace_parts(
     threads: int = 1,
 ) -> FileTrace:
     """Return which words of the columns are in parts of a file."""
-    trace, scan = FileTrace(path=path), _Scan(index, threads)
     opened = Opened.of(0) if opened is None else opened
+    trace, scan = FileTrace(path=path), _Scan(index, threads, opened.budget.processes)
     try:
         for part in parts:
             _add(trace, scan.part(part))
@@ -203,9 +203,10 @@ def _add(trace: FileTrace, part: PartTrace) -> None:
 class _Scan:
     """Looks up the words of the parts of one file."""
 
-    def __init__(self, index: WordIndex, threads: int) -> None:
+    def __init__(self, index: WordIndex, threads: int, processes: Iterator[int]) -> None:
         self._index = index
         self._threads = threads
+        self._processes = processes
         #: Each thread has memory of its own.
         self._own = threading.local()
         self.asked = 0
@@ -278,7 +279,7 @@ class _Scan:
         With ``missed``, unread parts are listed. For files that were recognized by a short mark
         only, they are not, because other bytes have short marks by chance.
         """
-        opened = Opened.of(len(content))
+        opened = Opened.of(len(content), processes=self._processes)
         parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=depth)
         next(parts)
         for part in parts:
@@ -292,7 +293,7 @@ class _Scan:
             for piece in part.pieces or ():
                 self._take_text(piece, seen, depth)
         # What lies that deep was opened, and not recognized by chance.
-        reasons = [it for _, it in opened.unread if missed or it == TOO_DEEP]
+        reasons = [it for _, it in opened.unread if missed or it in (TOO_DEEP, TOO_MANY)]
         self.unread |= {(seen.place, reason): None for reason in reasons}
 
 

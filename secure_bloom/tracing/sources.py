@@ -59,6 +59,8 @@ from secure_bloom.tracing.unmarked import Evenness, without_mark
 #: How many containers may be in one another.
 DEEPEST: Final = 8
 TOO_DEEP: Final = f"a container inside more than {DEEPEST} others"
+#: A text of fewer bytes in a container is kept whole, and searched for files after its start.
+_SHORT: Final = 8 << 20
 #: Bytes that a codec unpacks before it is believed that it packed the file.
 _MOST_TRIED: Final = 16 << 20
 
@@ -204,7 +206,8 @@ def _of_stream(stream: Stream, opened: Opened, depth: int) -> Iterator[Part]:
         for piece in pieces:
             held.append(piece)
             size += len(piece)
-            if size >= HEAD and not _wants_all(b"".join(held[:8])[:HEAD]):
+            head = b"".join(held[:8])[:HEAD]
+            if size >= (_SHORT if kind_of(head) is None else HEAD) and not _wants_all(head):
                 is_whole = False
                 break
             if size > MOST_IN_MEMORY:
@@ -242,7 +245,9 @@ def _forwards(pieces: Iterator[bytes], opened: Opened, place: str) -> Iterator[b
         for piece in pieces:
             yield piece
             evenness.take(piece)
-            is_marked = is_marked or any(kind not in FOREIGN for _, kind in embedded(piece, 0))
+            is_marked = is_marked or any(
+                kind not in FOREIGN or kind == "zip" for _, kind in embedded(piece, 0)
+            )
         if is_marked or evenness.is_packed:
             raise UnreadError("packed data inside a decoded text inside packed data")
     except UnreadError as error:

@@ -6,6 +6,7 @@ read.
 
 from __future__ import annotations
 
+import io
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
@@ -46,9 +47,25 @@ def orc_columns(file: BinaryIO, budget: Budget) -> Columns:
 
     The lengths of texts and lists are packed in the file, and pyarrow decodes whole stripes.
     """
+    _check_orc(file, file.seek(0, io.SEEK_END))
+    budget.take_process()
     for section in sections_of(_orc_sections, file, "an ORC file"):
         arrays = (pa.ipc.open_stream(it).read_all().column(0).chunks for it in section.pieces)
         yield Column(section.name, budgeted((array for it in arrays for array in it), budget))
+
+
+def _check_orc(file: BinaryIO, end: int) -> None:
+    """Raise UnreadError if no postscript, which begins with a first field, ends before ``end``."""
+    file.seek(max(0, end - 256))
+    tail = file.read(256)
+    length = tail[-1]
+    if length >= len(tail) or tail[-1 - length] != _FIRST_FIELD:
+        raise UnreadError("an ORC file that cannot be read")
+    file.seek(0)
+
+
+#: The length of the footer (orc_proto.proto).
+_FIRST_FIELD: Final = 0x08
 
 
 def _orc_sections(file: BinaryIO, emit: SectionWriter) -> None:
@@ -81,8 +98,10 @@ def _serialized(array: pa.Array) -> bytes:
     return content
 
 
-def orc_start(file: BinaryIO, starts: list[int], end: int) -> int | None:
+def orc_start(file: BinaryIO, starts: list[int], end: int, budget: Budget) -> int | None:
     """Return the first of ``starts`` at which an ORC file begins. The ORC file ends at ``end``."""
+    _check_orc(file, end)
+    budget.take_process()
     found = sections_of(partial(_orc_starts, starts=starts, end=end), file, "an ORC file")
     return next((int(section.name) for section in found), None)
 

@@ -48,6 +48,7 @@ def _shattered() -> bytes:
 PLAIN = _shattered()
 #: A program that unpacks itself begins with other bytes.
 STUB = bytes(range(256)) * 12
+_LINES = b"a text\n" * 1_300
 ZLIB, GZIP, XZ = zlib.compress(PLAIN), gzip.compress(PLAIN), lzma.compress(PLAIN)
 
 
@@ -328,6 +329,11 @@ FOUND: dict[str, bytes | Callable[[], bytes]] = {
     "Base64 of deflate": base64.b64encode(deflated()),
     "Base64 of snappy": base64.b64encode(snappy_framed(PLAIN)),
     "Base64 of tar": base64.b64encode(tarred(ZLIB)),
+    "gzip after a text in gzip": gzip.compress(_LINES + GZIP),
+    "zip after a text in zip": zipped(_LINES + zipped(PLAIN)),
+    "zip after a text in zip in Base64": base64.b64encode(zipped(_LINES + zipped(PLAIN))),
+    "zip between other bytes": STUB + zipped(PLAIN) + bytes(70_000),
+    "two zips between other bytes": STUB + zipped(b"-") + zipped(PLAIN) + bytes(70_000),
     "Base64 in zip in gzip": gzip.compress(zipped(base64.b64encode(ZLIB))),
     "URL-safe Base64 of zlib": base64.urlsafe_b64encode(ZLIB),
     "hexadecimal of gzip": GZIP.hex().encode(),
@@ -366,7 +372,7 @@ UNREAD: dict[str, tuple[bytes, str]] = {
     "compress": (b"\x1f\x9d\x90" + NOISE, "compress"),
     "LHA": (b"\x21\x1d-lh5-" + NOISE, "look packed"),
     "packed data after a long text": (
-        gzip.compress(b"a text\n" * 999 + GZIP),
+        gzip.compress(b"a text\n" * 1_200_000 + GZIP, 1),
         "a decoded text inside packed data",
     ),
 }
