@@ -36,6 +36,7 @@ from secure_bloom.tracing.packed import (
     UnreadError,
     check_at_once,
     extra,
+    kind_of,
 )
 
 #: The bit of a member's flags that says that it is encrypted (APPNOTE.TXT 4.4.4).
@@ -281,7 +282,8 @@ def pdf_content(file: BinaryIO, opened: Opened, place: str) -> Iterator[Content]
         at = within(place, f"stream {n}")
         plain, is_whole = _stream_of_pdf(memoryview(content)[match.end() :], opened.budget)
         if not is_whole:
-            opened.missed(at, UnreadError(f"a stream of more than {_LONGEST_STREAM:,} bytes"))
+            what = f"a damaged stream, or a stream of more than {_LONGEST_STREAM:,} bytes"
+            opened.missed(at, UnreadError(what))
         if is_marked(plain, least=3):
             yield Stream(at, iter([plain]))
         elif plain:
@@ -307,6 +309,7 @@ def _stream_of_pdf(packed: memoryview, budget: Budget) -> tuple[bytes, bool]:
     end.
     """
     unpacker, plain, step = zlib.decompressobj(), b"", 512
+    is_zlib = kind_of(bytes(packed[:4])) == "zlib"
     with suppress(zlib.error):
         while packed and not unpacker.eof:
             piece = unpacker.decompress(packed[:step], _LONGEST_STREAM + 1 - len(plain))
@@ -315,4 +318,4 @@ def _stream_of_pdf(packed: memoryview, budget: Budget) -> tuple[bytes, bool]:
             if len(plain) > _LONGEST_STREAM:
                 return plain, False
             packed, step = packed[step:], min(2 * step, 1 << 16)
-    return plain, True
+    return plain, unpacker.eof or not is_zlib

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.kernels.words import BASE64, find_runs
 from secure_bloom.tracing.forms import DIGESTS
+from secure_bloom.tracing.packed import kind_of
 
 #: A run of this many characters of Base64 may hold a value.
 _SHORTEST_RUN: Final = 16
@@ -226,14 +227,28 @@ _FILES: Final = (
 #: The first bytes of files whose marks are short or are numbers: chance has none of these.
 _SURE: Final = re.compile(
     rb"\x1f\x8b\x08[\0-\x1f].{4}[\0\2\4][\0-\x0d\xff]|BZh[1-9]1AY&SY"
-    rb"|\xff{4}[^\xff].{2}\0[\x04-\x40]\0{3}",
+    rb"|\xff{4}[^\xff].{2}\0[\x04-\x40]\0{3}"
+    # A pickle's frame, archives of ar and tar, and ORC with its first chunk.
+    rb"|\x80[\4\5]\x95.{4}\0{4}|!<arch>\n|.{257}ustar|ORC(?=.{200})(?:\n|..[\0-\x0f])",
     re.DOTALL,
 )
 
 
 def is_file(plain: bytes) -> bool:
     """Return whether decoded bytes begin like a file as bytes of chance do not."""
-    return _SURE.match(plain) is not None
+    return _SURE.match(plain) is not None or _begins_zlib(plain)
+
+
+def _begins_zlib(plain: bytes) -> bool:
+    """Return whether the first bytes can be unpacked, as those of chance cannot."""
+    with suppress(zlib.error):
+        is_long = len(plain) >= 2 * _PROBED and kind_of(plain[:4]) == "zlib"
+        return is_long and bool(zlib.decompressobj().decompress(plain[:_PROBED]))
+    return False
+
+
+#: Bytes that have the whole code of a block of deflate.
+_PROBED: Final = 128
 
 
 def is_content(plain: bytes) -> bool:

@@ -214,6 +214,9 @@ def sqlite_columns(file: BinaryIO, budget: Budget) -> Columns:
                 )
     finally:
         connection.close()
+    # SQLite reads zeros there: rows without values.
+    if content[24:28] == content[92:96] and end_of_database(file) > len(content):
+        raise UnreadError("a SQLite database that is cut short")
 
 
 def end_of_database(file: BinaryIO) -> int:

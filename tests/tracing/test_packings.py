@@ -330,6 +330,8 @@ FOUND: dict[str, bytes | Callable[[], bytes]] = {
     "Base64 of snappy": base64.b64encode(snappy_framed(PLAIN)),
     "Base64 of tar": base64.b64encode(tarred(ZLIB)),
     "gzip after a text in gzip": gzip.compress(_LINES + GZIP),
+    "Base64 of tar of gzip": base64.b64encode(tarred(GZIP)),
+    "Base64 of a pickle of zlib": base64.b64encode(pickle.dumps({"a": ZLIB})),
     "zip after a text in zip": zipped(_LINES + zipped(PLAIN)),
     "zip after a text in zip in Base64": base64.b64encode(zipped(_LINES + zipped(PLAIN))),
     "zip between other bytes": STUB + zipped(PLAIN) + bytes(70_000),
@@ -345,6 +347,10 @@ def test_what_is_packed_in_an_odd_way_is_found(tmp_path: Path, what: str) -> Non
     content = FOUND[what]
     (tmp_path / "x").write_bytes(content if isinstance(content, bytes) else content())
     assert columns_found(tmp_path) == {"email"}
+
+
+def _damaged(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes(it ^ 0x5A for it in content[at : at + 16]) + content[at + 16 :]
 
 
 NOISE = random.Random(1).randbytes(3_000)
@@ -371,6 +377,14 @@ UNREAD: dict[str, tuple[bytes, str]] = {
     "lrzip": (b"LRZI" + NOISE, "lrzip"),
     "compress": (b"\x1f\x9d\x90" + NOISE, "compress"),
     "LHA": (b"\x21\x1d-lh5-" + NOISE, "look packed"),
+    "cut SQLite of packed values": (blob_in_sqlite()[:5_000], "SQLite database that is cut short"),
+    "damaged stream of a PDF": (pdf(_damaged(ZLIB, 9)), "a damaged stream"),
+    "damaged zlib in Base64": (base64.b64encode(_damaged(ZLIB, 500)), "zlib data"),
+    "damaged ORC in Base64": (base64.b64encode(_damaged(ORC, len(ORC) - 16)), "ORC"),
+    "damaged gzip in ar in Base64": (
+        base64.b64encode(b"!<arch>\n" + _damaged(GZIP, 99) + NOISE),
+        "look packed",
+    ),
     "packed data after a long text": (
         gzip.compress(b"a text\n" * 1_200_000 + GZIP, 1),
         "a decoded text inside packed data",
@@ -408,10 +422,6 @@ def _stream_of_arrow() -> bytes:
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return sink.getvalue()
-
-
-def _damaged(content: bytes, at: int) -> bytes:
-    return content[:at] + bytes(it ^ 0x5A for it in content[at : at + 16]) + content[at + 16 :]
 
 
 _TEXT = "\n".join(EMAILS).encode()
