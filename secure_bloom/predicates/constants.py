@@ -14,6 +14,7 @@ import re
 from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
+from fractions import Fraction
 from typing import Final
 
 from secure_bloom.parquet.literals import python_value
@@ -22,7 +23,7 @@ from secure_bloom.predicates.tree import Numeral
 
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
-_PART: Final = re.compile(r"([+-]?[0-9]+)\s*([a-z]+?)s?\b")
+_PART: Final = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?)\s*([a-z]+?)s?\b")
 
 
 #: Python cuts a fraction to six digits without a word.
@@ -126,33 +127,39 @@ def moved(value: object, interval: str, *, back: bool) -> date:
     if not isinstance(value, date):
         raise ValueError("not an interval")
     sign = -1 if back else 1
-    moment = value
-    for count, unit in _steps(interval):
-        if unit in _MONTHS:
-            moment = _month_later(moment, sign * count * _MONTHS[unit])
-            continue
-        seconds = sign * count * _SECONDS[unit]
-        if seconds % _SECONDS["day"] and not isinstance(moment, datetime):
-            moment = datetime.combine(moment, time())
-        moment += timedelta(seconds=seconds)
-    return moment
+    months, micros = _length(interval)
+    # SQL moves by all months first: the last day of a month may depend on it.
+    moment = _month_later(value, sign * months) if months else value
+    if micros % (_SECONDS["day"] * 1_000_000) and not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time())
+    return moment + timedelta(microseconds=sign * micros)
 
 
 def duration(interval: str) -> timedelta:
-    """Return the length of an interval such as ``1 day 2 hours``. A month has no length."""
-    steps = _steps(interval)
-    if any(unit in _MONTHS for _, unit in steps):
+    """Return the length of an interval such as ``1 day 2.5 hours``. A month has no length."""
+    months, micros = _length(interval)
+    if months:
         raise ValueError("an interval of months")
-    return timedelta(seconds=sum(count * _SECONDS[unit] for count, unit in steps))
+    return timedelta(microseconds=micros)
 
 
-def _steps(interval: str) -> list[tuple[int, str]]:
-    """Return the numbers and units of an interval."""
-    steps = [(int(number), unit) for number, unit in _PART.findall(interval.lower())]
-    is_known = all(unit in _MONTHS or unit in _SECONDS for _, unit in steps)
-    if not steps or not is_known or _PART.sub("", interval.lower()).strip():
+def _length(interval: str) -> tuple[int, int]:
+    """Return the months and the microseconds of an interval. Both are whole numbers."""
+    parts = _PART.findall(interval.lower())
+    if not parts or _PART.sub("", interval.lower()).strip():
         raise ValueError("not an interval")
-    return steps
+    months = micros = Fraction()
+    for number, unit in parts:
+        if unit in _MONTHS:
+            months += Fraction(number) * _MONTHS[unit]
+        elif unit in _SECONDS:
+            micros += Fraction(number) * _SECONDS[unit] * 1_000_000
+        else:
+            raise ValueError("an interval of another unit")
+    # Databases differ on what a part of a month is, and on how less than a microsecond is rounded.
+    if months.denominator != 1 or micros.denominator != 1:
+        raise ValueError("an interval with a part of a month or of a microsecond")
+    return int(months), int(micros)
 
 
 def _month_later(moment: date, months: int) -> date:

@@ -332,13 +332,19 @@ class _Parser:
         except (ValueError, OverflowError):
             raise PolicyError(
                 f"no interval can be added at character {place}",
-                hint="such as: current_date - interval '7 days'",
+                hint="such as: current_date - interval '7 days', without parts of months or years",
             ) from None
 
     def _interval(self) -> str:
         """Parse what follows ``interval``: ``'7 days'`` or ``'7' day``."""
         amount = self._take().text
         if self._next.kind == "word" and not self._next.keyword:
+            if "." in amount:
+                # SQL cuts such a number to a whole one, which nobody means.
+                raise PolicyError(
+                    f"an interval with a fraction and its unit apart at character {self._next.place}",
+                    hint="write the unit into the quotes, such as: interval '1.5 days'",
+                )
             amount = f"{amount} {self._take().text}"
         return amount
 

@@ -61,6 +61,9 @@ CONDITIONS = [
     "local > now()::timestamp - interval '36 hours'",
     "local > current_timestamp::timestamp - interval '2 days'",
     "took > interval '11 hours'",
+    "day > date '2026-01-30' + interval '1.5 days'",
+    "day > date '2026-01-30' + interval '1 day 1 month'",
+    "took = interval '0.5 hour 15.000 minutes' or took > interval '0.3 days 1.5 hours'",
     "took = interval '1 hour 30 minutes' or took < interval '1' hour",
     "took between interval '90 minutes' and interval '1 day'",
     "interval '1 day' < took",
@@ -190,7 +193,10 @@ def test_months_end_on_their_last_day() -> None:
     assert moved(date(2024, 1, 31), "1 month", back=False) == date(2024, 2, 29)
     assert moved(date(2024, 3, 31), "13 months", back=True) == date(2023, 2, 28)
     assert moved(date(2024, 1, 31), "-1 day 1 hour", back=False) == datetime(2024, 1, 30, 1)
-    for interval in ("", "day", "1", "1 fortnight", "1 day and more"):
+    assert moved(date(2026, 1, 30), "1 day 1 month", back=False) == date(2026, 3, 1)
+    assert moved(date(2026, 1, 31), "-1.5 days", back=False) == datetime(2026, 1, 29, 12)
+    wrong = ("", "day", "1", "1 fortnight", "1 day and more", "1.5 months", "0.0000015 seconds")
+    for interval in wrong:
         with pytest.raises(ValueError, match="interval"):
             moved(date(2024, 1, 31), interval, back=False)
 

@@ -82,6 +82,8 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("a > 1 - interval '1 day'", "no interval can be added"),
         ("a > interval '1 month'", "no interval of weeks, days"),
         ("a > interval 'secret'", "at character 5"),
+        ("a > interval '1.5' day", "a fraction and its unit apart at character 20"),
+        ("a > current_date - interval '1.5' day", "a fraction and its unit apart"),
         ("a = ", "a value at character 5"),
         ("a = secret", "the value at character 5 is not in quotes"),
         ("a in ('x', secret)", "the value at character 12 is not in quotes"),

@@ -59,8 +59,8 @@ class FilePruner:
 
     ``predicates`` has, by ordinal, the conditions on a single leaf of the file.  ``unavailable``
     has the conditions whose column key is not available, with the error.  ``ruled_out`` are the
-    conditions that are false for the whole file.  ``fills`` are the values of columns that the file
-    may lack.
+    conditions that are false for the whole file, ``partitioned_out`` those of them on partitions.
+    ``fills`` are the values of columns that the file may lack.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class FilePruner:
         self.partition = partition
         self.fills = fills
         self.ruled_out: frozenset[int] = frozenset()
+        self.partitioned_out: frozenset[int] = frozenset()
         self.predicates: dict[int, ColumnPredicate] = {}
         self.unavailable: dict[int, KeyUnavailableError] = {}
 
@@ -110,7 +111,9 @@ class FilePruner:
     def _group(self, index: int, passed: frozenset[int] = frozenset()) -> RowGroupState:
         rows = self.footer.rows[index]
         is_left = self.context.can_match(self.ruled_out)
-        skipped_by = None if is_left else Step.PARTITION
+        # Conditions on partitions that decide alone are named, whatever else the file lacks.
+        by_partition = not is_left and not self.context.can_match(self.partitioned_out)
+        skipped_by = Step.PARTITION if by_partition else None if is_left else Step.MISSING_COLUMN
         return RowGroupState(
             index=index,
             rows=rows,

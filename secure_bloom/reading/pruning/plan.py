@@ -46,6 +46,7 @@ class Step(enum.StrEnum):
 
     EMPTY = "no rows", Reads.FOOTER
     PARTITION = "partition value", Reads.FOOTER
+    MISSING_COLUMN = "missing column", Reads.FOOTER
     STATISTICS = "statistics", Reads.FOOTER
     DICTIONARY = "dictionary", Reads.STRUCTURES
     BLOOM_FILTER = "Bloom filter", Reads.STRUCTURES

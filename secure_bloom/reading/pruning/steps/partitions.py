@@ -11,7 +11,7 @@ from secure_bloom.reading.pruning.file_pruner import FilePruner
 
 
 def prune_by_partition(pruner: FilePruner) -> None:
-    """Rule out what the partition values decide.
+    """Rule out what the partition values decide, and the values of columns that the file lacks.
 
     The other conditions become the file's predicates.
     """
@@ -23,8 +23,10 @@ def prune_by_partition(pruner: FilePruner) -> None:
             if found is not None:
                 pruner.predicates[condition.ordinal] = found
         elif not _is_true(condition, value):
-            out.append(condition.ordinal)
-    pruner.ruled_out = frozenset(out)
+            out.append(condition)
+    pruner.ruled_out = frozenset(condition.ordinal for condition in out)
+    partitions = pruner.context.request.partitions
+    pruner.partitioned_out = frozenset(it.ordinal for it in out if it.path[0] in partitions)
 
 
 def _value(pruner: FilePruner, condition: BoundCondition) -> pa.Scalar | None:
