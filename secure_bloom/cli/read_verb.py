@@ -130,7 +130,9 @@ def read_command(
     )
     with Table(request) as table:
         if file is not None and form is not None:
-            table.refuse_output(file, form)
+            note = table.refuse_output(file, form)
+            if note is not None:
+                print_note(note, err=True)
         read = table.ask(request, explain=explain)
     if not explain:
         print_hidden(read.request.hidden.names, missing_keys)

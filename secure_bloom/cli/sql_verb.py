@@ -27,6 +27,7 @@ from secure_bloom.cli.shared_arguments import (
 )
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import with_timeout
+from secure_bloom.cli.verbosity import print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.reading.rows.python_texts import json_of
 
@@ -98,7 +99,9 @@ def sql_command(
 
     def refuse(table: Table) -> None:
         if file is not None and form is not None:
-            table.refuse_output(file, form)
+            note = table.refuse_output(file, form)
+            if note is not None:
+                print_note(note, err=True)
 
     with answered(request, refuse) as (rows, hidden):
         print_hidden(hidden, missing_keys)

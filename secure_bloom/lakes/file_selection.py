@@ -128,7 +128,8 @@ def _no_partition(column: str, values: Values, path: str) -> PolicyError:
     known = f"they are {', '.join(values)}" if values else "the table has none"
     return PolicyError(
         f"where: {column!r} is not a partition column of this file",
-        hint=f"where chooses files by partition columns alone, as in day = '2026-11-20'; {known}",
+        hint="where (--where) chooses files by partition columns alone, as in "
+        f"day = '2026-11-20'; {known}",
         path=path,
     )
 

@@ -24,6 +24,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.lakes import formats
 from secure_bloom.lakes.managed_tables import tables_above
 from secure_bloom.lakes.table_listing import TableListing
+from secure_bloom.reports.text import legible
 from secure_bloom.storage.listing import DATA_SUFFIXES, expand
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import below, is_object_uri, local_path
@@ -94,8 +95,10 @@ def _is_kept(place: Path, policy: Path | None, needed: Iterable[Path | None]) ->
 
 def refuse_rows(
     output: Path, *, is_data: bool, given: Collection[str], listing: TableListing
-) -> None:
+) -> str | None:
     """Raise PolicyError if rows in ``output`` would replace an input file, or join a table.
+
+    Return a note if only other readers would take them for a file of the table.
 
     ``given`` are the paths of a table that is read, as the caller named them, and ``listing`` is
     what they mean.  ``is_data`` is whether readers of a folder take the file for data.
@@ -107,7 +110,8 @@ def refuse_rows(
                 "the output would overwrite the input", hint="name another file", path=str(output)
             )
         tables = [each for place in places for each in tables_above(place).values()]
-        is_read = is_data and any(_is_read(place, given, listing) for place in places)
+        is_inside = any(_is_read(place, given, listing) for place in places)
+    is_read = is_data and is_inside
     if tables or is_read:
         where = f"lie inside {tables[0]}" if tables else "become a file of the table"
         raise PolicyError(
@@ -115,6 +119,12 @@ def refuse_rows(
             hint="name a file in another folder",
             path=str(output),
         )
+    if not is_inside or output.name.startswith(("_", ".")):
+        return None
+    return (
+        f"{legible(str(output))} lies in the folder of the table, its rows in clear: Spark, "
+        "pyarrow and Polars take every file there for one of the table, so move it elsewhere"
+    )
 
 
 def _is_read(place: str, given: Collection[str], listing: TableListing) -> bool:

@@ -49,7 +49,7 @@ class TableChoice:
                     f"{name} is for the folder of a Delta table, or for a table of an Iceberg "
                     "catalog, given alone",
                     hint="name the files or folders that are wanted instead, such as "
-                    "TABLE/day=2026-11-20, or choose partitions with where",
+                    "TABLE/day=2026-11-20, or choose partitions with where (--where)",
                 )
 
 

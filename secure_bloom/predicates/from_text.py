@@ -340,9 +340,9 @@ class _Parser:
         amount = self._take().text
         if self._next.kind == "word" and not self._next.keyword:
             if "." in amount:
-                # SQL cuts such a number to a whole one, which nobody means.
+                # In SQL the number loses its fraction, which nobody wants.
                 raise PolicyError(
-                    f"an interval with a fraction and its unit apart at character {self._next.place}",
+                    f"a fraction and its unit apart at character {self._next.place}",
                     hint="write the unit into the quotes, such as: interval '1.5 days'",
                 )
             amount = f"{amount} {self._take().text}"

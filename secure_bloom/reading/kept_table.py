@@ -10,6 +10,7 @@ Every read of this package is a question to one of these.  A table is the state 
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -305,7 +306,14 @@ class Table:
 
         For example ``pyarrow.table(table)`` and ``polars.DataFrame(table)``.
         """
-        return self.read_batches().__arrow_c_stream__(requested_schema)
+        import pyarrow as pa
+
+        rows = self.read_batches()
+        # Read ahead: what is raised inside of a stream, such as the error of a missing key, reaches
+        # the caller as a trace in the text of an error of Arrow.
+        first = list(itertools.islice(rows, 1))
+        stream = pa.RecordBatchReader.from_batches(rows.schema, itertools.chain(first, rows))
+        return stream.__arrow_c_stream__(requested_schema)
 
     @checked_arguments
     def probe(self, column: str, values: object) -> ProbeReport:
@@ -421,10 +429,15 @@ class Table:
             explain=explain,
         )
 
-    def refuse_output(self, output: Path, form: str) -> None:
-        """Raise PolicyError if rows in ``output`` would replace or join the table's files."""
+    def refuse_output(self, output: Path, form: str) -> str | None:
+        """Raise PolicyError if rows in ``output`` would replace or join the table's files.
+
+        Return a note if other readers of the table's folder would take the rows for a file of it.
+        """
         is_data = form == "parquet" or output.name.lower().endswith(DATA_SUFFIXES)
-        refuse_rows(output, is_data=is_data, given=self._given, listing=self._opened().listing)
+        return refuse_rows(
+            output, is_data=is_data, given=self._given, listing=self._opened().listing
+        )
 
     def missing_keys(self, given: str | None = None) -> MissingKeys:
         """Return how hidden columns are read: as ``given``, else as chosen in ``open_table``.

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import PolicyError, SecureBloomError, imported_for
+from secure_bloom.parquet.members import below
 from secure_bloom.reading.lent_types import INTERVAL_PARTS, Lent
 from secure_bloom.reading.polars_scan import scan
 from secure_bloom.reading.query_errors import OWN_ROWS, refusal, unparsed, with_hints_for_sql
@@ -83,6 +84,8 @@ class OpenQuery:
         self._tree = self._parsed()
         self._failed: list[SecureBloomError] = []
         #: The columns of the tables that are null or left out because their key is missing.
+        self._hidden: list[str] = []
+        #: Those of them that the query asks for.
         self.hidden: list[str] = []
 
     def __enter__(self) -> Self:
@@ -132,19 +135,23 @@ class OpenQuery:
                 mode = self._mode(table, table.missing_keys(missing_keys), others)
                 schema = table.shown_schema(table.hidden(mode))
                 is_null = mode is MissingKeys.NULL
-                members = table.hidden(mode).largest(schema) if is_null else ()
+                hidden = table.hidden(mode)
+                members = hidden.largest(table.shown_schema(table.hidden(MissingKeys.ERROR)))
                 use = HiddenUse(self._tree, members, others)
+                computed = use.computed if is_null else ()
                 lend = functools.partial(Lent.to_duckdb, intervals=intervals)
                 failed = self._failed.append
-                frame = scan(table, mode, failed, computed=use.computed, lend=lend)
+                frame = scan(table, mode, failed, computed=computed, lend=lend)
             _check_names(name, schema)
             shown.append(schema)
             frame = _with_uuids(frame, wanted_uuids(self._tree, values, schema))
             frame = frame if most is None else frame.head(most)
             self._register(name, frame, schema, intervals)
             if table.missing_keys(missing_keys) is not MissingKeys.ERROR:
-                names = table.hidden(mode).names
-                self.hidden = list(dict.fromkeys((*self.hidden, *names)))
+                asked = use.shown | use.computed
+                names = [it for it in sorted(hidden.members) if below(it, asked)]
+                self._hidden += hidden.names
+                self.hidden += [it for it in map(".".join, names) if it not in self.hidden]
         values |= given_bytes(self._tree, values, shown)
         with self._errors():
             found = self._connection.sql(self._text, params=values)
@@ -242,7 +249,7 @@ class OpenQuery:
             if self._failed:
                 raise with_hints_for_sql(self._failed[0]) from None
             error = refusal(exc)
-            for name in self.hidden:
+            for name in self._hidden:
                 if f'"{name.rpartition(".")[2]}"' in error.message:
                     error.hint = f"the key of {name} is missing, so it is left out: give its key"
             raise error from None

@@ -187,3 +187,14 @@ def test_a_paimon_table_of_a_warehouse_is_exported(lake: Path, reads: Reads) -> 
     assert done.returncode == 0, done.stderr
     assert pq.read_table("found.parquet").num_rows == 2
     refused(lake, "would lie inside a Paimon table", *reads(named), "-o", f"{folder}/new.parquet")
+
+
+@pytest.mark.parametrize("reads", [by_read, by_sql])
+def test_text_in_the_folder_that_is_read_has_a_note(lake: Path, reads: Reads) -> None:
+    note = "lies in the folder of the table, its rows in clear"
+    for name, is_noted in (("first/x.csv", True), ("first/_x.csv", False), ("x.csv", False)):
+        done = run(*reads("first"), "--output", name)
+        assert done.returncode == 0
+        assert (f"note: {name} {note}" in done.stderr) == is_noted
+    # Who names a file reads no folder.
+    assert note not in run(*reads("second/day=1/0.parquet"), "-o", "second/day=1/x.csv").stderr

@@ -497,6 +497,16 @@ def test_a_value_in_place_of_a_missing_column_does_not_show_for_a_hidden_one(
     assert found.column("email").null_count == found.num_rows == 24
 
 
+def test_a_table_given_to_another_library_has_the_error_of_its_key(lake: Path) -> None:
+    with sb.open_table(lake, keys=ANALYST) as table:
+        for take in (pa.table, pl.DataFrame):
+            with pytest.raises(KeyUnavailableError, match="column email") as caught:
+                take(table)
+            assert "missing_keys" in str(caught.value.hint)
+    with sb.open_table(lake, keys=ANALYST, missing_keys="null") as table:
+        assert pa.table(table).equals(table.read())
+
+
 def test_the_command_line_names_hidden_columns(lake: Path, tmp_path: Path) -> None:
     keyring = tmp_path / "analyst.json"
     keyring.write_text(keyring_json({"k_footer": MASTER_KEYS["k_footer"]}))
@@ -512,6 +522,14 @@ def test_the_command_line_names_hidden_columns(lake: Path, tmp_path: Path) -> No
         done = run(*argv, "--missing-keys", "drop")
         assert list(json.loads(done.stdout)) == ["id", "address", "phones"]
         assert "columns without a key are left out" in done.stderr
+    asked = f"select id, address.zip from '{lake}' where id = 3"
+    done = run("sql", asked, "--keyring", str(keyring), "--missing-keys", "null")
+    assert "columns without a key are null: address.zip\n" in done.stderr
+    asked = f"select id from '{lake}' where id = 3"
+    for mode in ("null", "drop"):
+        done = run("sql", asked, "--keyring", str(keyring), "--missing-keys", mode)
+        assert done.stdout == "id\n3\n"
+        assert "without a key" not in done.stderr
     done = run("read", lake, "--keyring", keyring, "--missing-keys", "null", "--explain")
     assert "hidden:     address.geo.lat, address.zip, email" in done.stdout
 

@@ -10,7 +10,6 @@ import pytest
 
 import secure_bloom as sb
 
-
 _FOR_WHOLE_FILES = ("partition value", "missing column")
 
 
