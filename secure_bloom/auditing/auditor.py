@@ -80,7 +80,7 @@ def searched_words(
 
     run = AuditRun(request=request, resolver=KeyResolver(keys))
     chunks = SensitiveChunks(files, run, open_file=open_file)
-    return sensitive_words(chunks.columns(), chunks.of, request.policy)
+    return sensitive_words(chunks.columns(), chunks.of, request.policy, chunks.unread)
 
 
 def _audits(
@@ -155,6 +155,7 @@ def conclude(
         found += traced_values.confirmed_findings(traced, words)
         found += traced_values.partly_searched(words)
         found += traced_values.not_searched(words)
+        found += traced_values.unread_values(traced, words, found)
         leaks = traced_values.leak_search(traced, words, mask.path)
     left_out = len(plan.listed) - len(plan.files)
     found += _table_findings(summed, plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
@@ -29,6 +29,8 @@ _RULES: tuple[tuple[type[Exception], Rule], ...] = (
     (UnsupportedFeatureError, UNCHECKED_FEATURE),
     (Exception, UNCHECKED_FILE),
 )
+#: The rules of errors that stop checks.
+ERRORS: Final = tuple(rule for _, rule in _RULES)
 
 
 class Subject(Protocol):

@@ -27,7 +27,14 @@ from secure_bloom.auditing.checks.subjects import (
     Findings,
     FooterSubject,
 )
-from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_checks, with_causes
+from secure_bloom.auditing.failures import (
+    error_message,
+    failure,
+    file_failure,
+    rule_of,
+    run_checks,
+    with_causes,
+)
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.unchecked_rules import (
@@ -189,6 +196,8 @@ class SensitiveChunks:
         self._open_file = open_file
         self._kept: dict[str, _Sensitive | None] = {}
         self._room = MemoryShare(_KEPT_FOOTERS)
+        #: The files and columns whose values could not be read, with the reasons.
+        self.unread: dict[tuple[str, str | None], str] = {}
 
     def columns(self) -> list[str]:
         """Return the names of all sensitive columns, in the order of the files."""
@@ -201,7 +210,7 @@ class SensitiveChunks:
             found = self._of(path)
             if found is None or column not in found.places:
                 continue
-            with _others_report(), located(path=path), self._open_file(path) as file:
+            with self._noted(path, column), located(path=path), self._open_file(path) as file:
                 for row_group, ordinal in found.places[column]:
                     chunk, _ = _open_chunk(found.footer, row_group, ordinal)
                     if chunk is not None:
@@ -212,7 +221,7 @@ class SensitiveChunks:
         if path in self._kept:
             return self._kept[path]
         found = None
-        with _others_report(), located(path=path), self._open_file(path) as file:
+        with self._noted(path), located(path=path), self._open_file(path) as file:
             subject = _subject(file, self._run.for_file(path), lambda: self._material(path))
             footer, _ = _unlocked(subject)
             if footer is not None:
@@ -220,6 +229,16 @@ class SensitiveChunks:
         if found is None or self._room.take(found.footer.memory):
             self._kept[path] = found
         return found
+
+    @contextmanager
+    def _noted(self, path: str, column: str | None = None) -> Iterator[None]:
+        """Suppress every error in the block except KMS errors, and note the reason."""
+        try:
+            yield
+        except KmsUnavailableError:
+            raise
+        except Exception as error:
+            self.unread[path, column] = error_message(error)
 
     def _material(self, path: str) -> Mapping[str, str]:
         # A kept footer asks for it after its file was closed.
@@ -253,17 +272,6 @@ def _sensitive_places(
                 places = found.setdefault(footer.leaves[ordinal].name, [])
                 places.append((row_group, ordinal))
     return found
-
-
-@contextmanager
-def _others_report() -> Iterator[None]:
-    """Suppress every error in the block except KMS errors. The audit of the file reports them."""
-    try:
-        yield
-    except KmsUnavailableError:
-        raise
-    except Exception:  # noqa: S110
-        pass
 
 
 def _subject(

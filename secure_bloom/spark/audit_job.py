@@ -214,11 +214,17 @@ def _without_words(audited: FileAudit, run: AuditRun) -> FileAudit:
     """
     if run.words is None:
         return audited
-    from secure_bloom.auditing.checks.traced_values import confirmed_findings, partly_searched
+    from secure_bloom.auditing.checks.traced_values import (
+        confirmed_findings,
+        partly_searched,
+        unread_values,
+    )
 
     found = confirmed_findings(audited.traced, run.words)
     partly = partly_searched(run.words, audited.path)
-    return replace(audited, findings=(*audited.findings, *found, *partly), traced=())
+    findings = (*audited.findings, *found, *partly)
+    unread = unread_values(audited.traced, run.words, findings, audited.path)
+    return replace(audited, findings=(*findings, *unread), traced=())
 
 
 def _audited(found: list[FileAudit] | KmsUnavailableError) -> list[FileAudit]:

@@ -57,6 +57,8 @@ class WordIndex:
         self, subjects: Sequence[SearchedColumn], taken: Sequence[TakenWords], most: int = 0
     ) -> None:
         self.subjects = tuple(subjects)
+        #: The files and columns whose values could not be read, with the reasons.
+        self.unread: dict[tuple[str, str | None], str] = {}
         self.most = most
         self._wide: _WideColumns | None = None
         self.columns: Sequence[ColumnWords] = tuple(it.column for it in taken)
@@ -106,7 +108,9 @@ class WordIndex:
                 among = words_among(subject, sample, hashes[:room])
                 among.column = replace(among.column, is_whole=len(hashes) <= room)
                 taken.append(among)
-        return WordIndex(self.subjects, taken, self.most)
+        narrowed = WordIndex(self.subjects, taken, self.most)
+        narrowed.unread = self.unread
+        return narrowed
 
     def found_in(self, text: bytes, room: Room) -> Iterator[tuple[NDArray[np.uint8], Found]]:
         """Yield the pieces of a text that fit into ``room``, with their words that pass."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, chain, repeat
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import numpy as np
@@ -24,14 +24,19 @@ from numpy.typing import NDArray
 from secure_bloom.auditing.checks.clear_structures import chunk_texts, footer_texts, open_texts
 from secure_bloom.auditing.checks.subjects import FooterSubject
 from secure_bloom.auditing.checks.unreferenced_bytes import gap_steps
-from secure_bloom.auditing.findings import Finding, Rule
+from secure_bloom.auditing.failures import ERRORS, error_message
+from secure_bloom.auditing.findings import Finding, Rule, Severity
 from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.rules.leak_rules import (
     VALUES_IN_CLEAR,
     VALUES_MENTIONED,
     VALUES_NOT_SEARCHED,
 )
-from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY, UNCHECKED_VALUES
+from secure_bloom.auditing.rules.unchecked_rules import (
+    UNCHECKED_COPY,
+    UNCHECKED_FOOTER,
+    UNCHECKED_VALUES,
+)
 from secure_bloom.bloom.entries import hashes_of
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.bloom.xxh64 import hash_value
@@ -61,6 +66,8 @@ from secure_bloom.tracing.verdicts import Meaning
 
 #: Yields the chunks of a column in all files, each with its open file.
 ChunksOf = Callable[[str], Iterator[tuple[InputFile, Chunk]]]
+#: Files and columns whose values could not be read, with the reasons.
+_Unread = dict[tuple[str, str | None], str]
 _OTHER = "a file that is no data file of the table holds values of the column"
 #: The names that a finding shows.
 _MOST_NAMED = 3
@@ -80,18 +87,23 @@ class TracedValues:
     texts: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     path: str | None = None
     policy: KeyPolicy | None = None
+    unread: _Unread = field(default_factory=dict)
 
 
-def sensitive_words(columns: Iterable[str], chunks_of: ChunksOf, policy: KeyPolicy) -> WordIndex:
+def sensitive_words(
+    columns: Iterable[str], chunks_of: ChunksOf, policy: KeyPolicy, unread: _Unread
+) -> WordIndex:
     """Read the values of all sensitive columns into one index.
 
-    Chunks that cannot be read are left out: the audit of their files says why.
+    Chunks that cannot be read are left out, and ``unread`` gets the reasons.
     """
-    searched = [_searched(name, chunks_of, policy) for name in columns]
-    return WordIndex.build(searched, memory_budget())
+    searched = [_searched(name, chunks_of, policy, unread) for name in columns]
+    index = WordIndex.build(searched, memory_budget())
+    index.unread = unread
+    return index
 
 
-def _searched(name: str, chunks_of: ChunksOf, policy: KeyPolicy) -> SearchedColumn:
+def _searched(name: str, chunks_of: ChunksOf, policy: KeyPolicy, unread: _Unread) -> SearchedColumn:
     def values() -> Iterator[pa.Array]:
         return of_chunks(repeat(True))
 
@@ -105,7 +117,7 @@ def _searched(name: str, chunks_of: ChunksOf, policy: KeyPolicy) -> SearchedColu
     def of_chunks(wanted: Iterable[bool]) -> Iterator[pa.Array]:
         for (file, chunk), is_wanted in zip(chunks_of(name), wanted, strict=False):
             if is_wanted:
-                yield from _arrays(file, chunk)
+                yield from _arrays(file, chunk, unread)
 
     rule = policy.columns.get(name)
     parts = () if rule is None else rule.parts
@@ -126,16 +138,18 @@ def _may_have(file: InputFile, chunk: Chunk, hashes: NDArray[np.uint64]) -> bool
     return stored is None or bool(stored.filter.check_hashes(hashes).any())
 
 
-def _arrays(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    """Yield the values of a chunk, as far as they can be read."""
+def _arrays(file: InputFile, chunk: Chunk, unread: _Unread) -> Iterator[pa.Array]:
+    """Yield the values of a chunk, as far as they can be read. ``unread`` gets the reason."""
+    # No word has one bit.
+    if chunk.leaf.type is Type.BOOLEAN:
+        return
     try:
         for entries in read_entries(file, chunk).entries:
             yield logical_array(chunk.leaf, entries)
     except KmsUnavailableError:
         raise
-    # Another check says what is wrong with the pages.
-    except (SecureBloomError, ValueError, OverflowError, pa.ArrowException):
-        return
+    except (SecureBloomError, ValueError, OverflowError, pa.ArrowException) as error:
+        unread[file.path, chunk.leaf.name] = error_message(error)
 
 
 def trace_footer(subject: FooterSubject, index: WordIndex) -> TracedValues:
@@ -151,15 +165,16 @@ def trace_footer(subject: FooterSubject, index: WordIndex) -> TracedValues:
         Part(place="gaps", pieces=gap_steps(subject)),
     ]
     clear: dict[str, list[Chunk]] = {}
+    unread: _Unread = {}
     for chunk in subject.chunks:
         if not chunk.is_sensitive and chunk.chunk is not None:
             clear.setdefault(chunk.leaf.name, []).append(chunk.chunk)
     for name, chunks in clear.items():
-        for part, what in _column_parts(subject, name, chunks):
+        for part, what in _column_parts(subject, name, chunks, unread):
             parts.append(part)
             texts[part.place] = what, name
     trace = trace_parts(subject.of.file.path, parts, index)
-    return TracedValues(trace=trace, texts=texts, policy=_sealed(subject))
+    return TracedValues(trace=trace, texts=texts, policy=_sealed(subject), unread=unread)
 
 
 def _readers(subject: FooterSubject) -> str:
@@ -167,7 +182,7 @@ def _readers(subject: FooterSubject) -> str:
 
 
 def _column_parts(
-    subject: FooterSubject, name: str, chunks: list[Chunk]
+    subject: FooterSubject, name: str, chunks: list[Chunk], unread: _Unread
 ) -> Iterator[tuple[Part, str]]:
     """Yield the parts of a column in clear to be searched: headers, values and bounds.
 
@@ -178,7 +193,7 @@ def _column_parts(
     texts = [text for some, _ in found for text in some]
     yield Part(place=f"headers of {name}", texts=texts), _HEADERS
     if name not in subject.of.request.policy.columns:
-        arrays = (array for chunk in chunks for array in _arrays(file, chunk))
+        arrays = (array for chunk in chunks for array in _arrays(file, chunk, unread))
         yield Part(place=name, arrays=arrays), _REPEATED
     bounds = (
         text
@@ -287,6 +302,33 @@ def partly_searched(index: WordIndex, path: str | None = None) -> Iterator[Findi
         if not column.is_whole:
             what = "memory is too small for the words that may be values: not all were searched for"
             yield UNCHECKED_VALUES.finding(what, path=path, column=column.name)
+
+
+def unread_values(
+    traced: Sequence[TracedValues],
+    index: WordIndex,
+    found: Iterable[Finding],
+    only: str | None = None,
+) -> Iterator[Finding]:
+    """Yield findings for values that the search could not read, of one file with ``only``.
+
+    Where the audit of a file, which reads it again, has a finding of a column, that is enough.
+    """
+    told = {
+        (it.path, it.column)
+        for it in found
+        if it.id in _TELL or (it.column is not None and it.severity is not Severity.NOTE)
+    }
+    each = (index.unread, *(it.unread for it in traced))
+    every = dict(chain.from_iterable(it.items() for it in each))
+    for (path, column), reason in every.items():
+        if only in (None, path) and not told & {(path, None), (path, column)}:
+            what = f"values were not read for the search: {reason}"
+            yield UNCHECKED_VALUES.finding(what, path=path, column=column)
+
+
+#: Rules that say that a whole file was not read.
+_TELL: Final = {it.id for it in (*ERRORS, UNCHECKED_FOOTER)}
 
 
 def not_searched(index: WordIndex) -> Iterator[Finding]:

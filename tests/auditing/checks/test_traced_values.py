@@ -9,15 +9,19 @@ import json
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.auditing import file_audit
+from secure_bloom.auditing.checks import traced_values
 from secure_bloom.auditing.formats.mistakes import group_report, verdict
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.errors import FormatError
 from secure_bloom.running.memory_budget import VARIABLE
 from secure_bloom.tracing import search
 from testing.tables import KEYRING, Mode, customers, write
@@ -309,3 +313,20 @@ def test_an_error_of_the_search_in_a_text_of_the_footer_is_listed(
     path = sound(tmp_path, table=table, column_keys={"k_pii": ["email"]})
     found = ids(Example(path=path).audit(check_values=True))
     assert {"values-in-clear", "unchecked-copy"} <= set(found)
+
+
+def test_values_that_could_not_be_read_before_the_search_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit of the file may succeed where reading its values failed."""
+    monkeypatch.setattr(traced_values, "read_entries", Mock(side_effect=FormatError("cut")))
+    found = ids(Example(path=sound(tmp_path)).audit(check_values=True))
+    assert "unchecked-values" in found
+
+
+def test_files_that_could_not_be_read_before_the_search_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sound(tmp_path)
+    monkeypatch.setattr(file_audit, "_sensitive_places", Mock(side_effect=OSError))
+    assert "unchecked-values" in ids(Example(path=path).audit(check_values=True))
