@@ -24,6 +24,7 @@ from secure_bloom.storage.listing import (
     DATA_SUFFIXES,
     expand,
     file_keys,
+    find_by_key,
     find_files,
     is_data_file,
     is_data_name,
@@ -66,9 +67,9 @@ def find_unmanaged(
         # None for every folder: the files are those that lie there, also under an honoured log.
         refuse_folder(tree, folder, folders, honoured=honoured)
 
-    found = find_files(every, suffixes=suffixes, check=check)
-    refuse_linked(found, every, honoured)
-    return found
+    found = find_by_key(every, suffixes=suffixes, check=check)
+    refuse_linked(found.items(), every, honoured)
+    return sorted(found.values())
 
 
 def refuse_managed(paths: Paths, *, honoured: Collection[TableFormat] = ()) -> None:
@@ -134,8 +135,10 @@ def refuse_above(paths: Paths, honoured: Collection[TableFormat] = ()) -> dict[s
     an ``honoured`` log.
     """
     above: dict[str, Tree] = {}
+    trees: dict[bool, Tree] = {}
     for path in _there(paths):
-        tree = tree_of(path)
+        # One tree for all paths: it keeps where the links among their folders lead.
+        tree = trees.setdefault(is_object_uri(path), tree_of(path))
         above |= dict.fromkeys((p for p in tree.parents(path) if p not in above), tree)
     return _refuse_folders(above, honoured)
 
@@ -170,16 +173,17 @@ def _log_folders() -> list[str]:
 
 
 def refuse_linked(
-    files: Sequence[str], paths: Paths, honoured: Collection[TableFormat] = ()
+    files: Iterable[tuple[Hashable, str]], paths: Paths, honoured: Collection[TableFormat] = ()
 ) -> None:
     """Refuse files of a managed table to which links below the paths lead.
 
-    The folders above and below each path itself are looked at by other functions of this module.
+    ``files`` are those of :func:`behind_links`.  The folders above and below each path itself are
+    looked at by other functions of this module.
     """
-    local = [file for file in files if not is_object_uri(file)]
-    linked = behind_links(zip(file_keys(local), local, strict=True), paths)
-    # One file of each folder is enough.
-    refuse_above([it[0] for it in linked.values()], honoured)
+    linked = behind_links(files, paths)
+    if linked:
+        # One file of each folder is enough.
+        refuse_above([it[0] for it in linked.values()], honoured)
 
 
 def behind_links(files: Iterable[tuple[Hashable, str]], paths: Paths) -> dict[str, list[str]]:
@@ -189,12 +193,14 @@ def behind_links(files: Iterable[tuple[Hashable, str]], paths: Paths) -> dict[st
     at by other functions of this module, which look above and below each path itself.
     """
     given = [*_there(paths)]
+    named = {path.rstrip("/") for path in given}
+    below_them = [(key, it) for key, it in files if it not in named and isinstance(key, str)]
+    if not below_them:
+        return {}
     roots = dict(zip((path.rstrip("/") for path in given), file_keys(given), strict=True))
     found: dict[str, list[str]] = defaultdict(list)
     plain: dict[tuple[str, str], bool] = {}
-    for key, file in files:
-        if file in roots or not isinstance(key, str):
-            continue
+    for key, file in below_them:
         place = file.rpartition("/")[0], key.rpartition("/")[0]
         if place not in plain:
             root = place[0]

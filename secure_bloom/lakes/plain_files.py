@@ -23,7 +23,6 @@ from secure_bloom.runs.target import DirectPublication, Publication
 from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage import (
     file_keys,
-    find_files,
     is_object_uri,
     open_input,
     refuse_append,
@@ -31,7 +30,7 @@ from secure_bloom.storage import (
     summary_files,
 )
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.listing import output_paths, refuse_inside
+from secure_bloom.storage.listing import find_by_key, output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 
@@ -105,8 +104,9 @@ def files_to_write(
         raise PolicyError("in_place and output exclude each other", hint="leave one of them out")
     every = as_paths(paths)
     refuse_managed(every)
-    files = find_files(every)
-    refuse_linked(files, every)
+    found = find_by_key(every)
+    refuse_linked(found.items(), every)
+    files = sorted(found.values())
     if where is not None:
         # Imported here: without a condition nothing needs pyarrow.
         from secure_bloom.lakes.file_selection import file_selection

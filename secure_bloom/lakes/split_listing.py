@@ -157,7 +157,8 @@ def _wanted_folders(
 ) -> list[str]:
     data = filter(is_data_name, names)
     wanted = [name for name in data if selection.folder(tree.join(folder, name))]
-    refuse_linked([tree.join(folder, name) for name in wanted], [folder])
+    inner = [tree.join(folder, name) for name in wanted]
+    refuse_linked([(tree.key(path), path) for path in inner], [folder])
     return wanted
 
 
@@ -173,7 +174,7 @@ def _entries(
             entry = _data_entry(tree, root, path)
             if entry.key != tree.join(place, name):
                 # A link, or an object, of which nothing is asked.
-                refuse_linked([path], [folder])
+                refuse_linked([(entry.key, path)], [folder])
             yield entry
 
 
