@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -33,9 +33,11 @@ from numpy.typing import NDArray
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.lakes.delta.live_file import DeletionVector
 from secure_bloom.lakes.delta.log_files import resolve
-from secure_bloom.lakes.paimon.table import PaimonVector, read_vector
 from secure_bloom.running.memory_budget import MemoryShare, memory_budget, refuse_beyond, reserved
 from secure_bloom.storage import join, open_input
+
+if TYPE_CHECKING:
+    from secure_bloom.lakes.paimon.table import PaimonVector
 
 #: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
 _POSITION_BYTES: Final = 16
@@ -136,6 +138,9 @@ class PaimonDeletedRows:
 
         Raises FormatError for a vector that is damaged or belongs to another file.
         """
+        # Imported here: reading files of other tables loads no module of Paimon's.
+        from secure_bloom.lakes.paimon.table import read_vector
+
         with located(path=self.vector.path):
             counted = self.vector.cardinality
             most = rows if counted is None else min(rows, counted)
