@@ -150,9 +150,9 @@ class AccessDeniedError(PolicyError, PermissionError):
 
 
 class StoreUnavailableError(PolicyError, ConnectionError):
-    """A store or catalog does not answer. An error of the request, and Python's ConnectionError.
+    """A store or catalog does not answer: repeat the run later.
 
-    Repeat the run when it answers.
+    It is also a PolicyError and Python's ``ConnectionError``.
     """
 
 

@@ -138,7 +138,10 @@ def _ends(rows: Sequence[int]) -> Iterable[int]:
 
 
 def _numbers(chunk: ColumnChunk) -> list[int]:
-    """Return the numbers of a chunk as :func:`.read_extents` does."""
+    """Return the offsets and lengths of a chunk in the slots of :func:`.read_extents`.
+
+    Absent ones are -2**63.
+    """
     meta = chunk.meta_data
     of_meta_data = (
         (None,) * 6

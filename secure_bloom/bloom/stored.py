@@ -168,7 +168,10 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
         length = _measure(file, offset, chunk.cipher)
     # This number of bytes is read at once, and it comes from the footer.
     if not 0 < length <= MAX_BYTES + HEADER_LIMIT:
-        raise FormatError(f"ColumnMetaData.bloom_filter_length is {length}")
+        raise FormatError(
+            f"ColumnMetaData.bloom_filter_length is {length}, "
+            f"wanted 1 to {MAX_BYTES + HEADER_LIMIT}"
+        )
     return offset, length
 
 
@@ -177,7 +180,9 @@ def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -
     if column_cipher is None:
         # The number comes from the footer, and nothing has checked it yet.
         if not 0 <= offset < file.size:
-            raise FormatError(f"ColumnMetaData.bloom_filter_offset is {offset}")
+            raise FormatError(
+                f"ColumnMetaData.bloom_filter_offset is {offset}, the file has {file.size} bytes"
+            )
         head = file.read_at(offset, min(HEADER_LIMIT, file.size - offset))
         num_bytes, length = _header(head)
         return length + num_bytes

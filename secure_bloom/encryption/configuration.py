@@ -1,6 +1,6 @@
-"""Read tables of configuration files (TOML or JSON), and check each word and its type.
+"""Read tables of configuration files (TOML or JSON), and check each option and its type.
 
-Errors name the table, the word, the type that was found and the type wanted.  They never show a
+Errors name the table, the option, the type that was found and the type wanted.  They never show a
 value, because the values of a keyring are keys.
 """
 
@@ -27,7 +27,7 @@ _TYPE_NAMES = {
 
 
 class UnknownWordError(PolicyError):
-    """A table has an unknown word, most often a misspelt one."""
+    """A table has an unknown option, most often a misspelt one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +45,18 @@ class ConfigTable:
         return cls(name=name, entries=value)
 
     def allow(self, words: Iterable[str]) -> None:
-        """Raise PolicyError for any word that is not one of ``words``."""
-        # A misspelt word that was passed over would leave a column in clear, or a check undone.
+        """Raise PolicyError if the table has an option whose name is not in ``words``."""
+        # A misspelt option that was passed over would leave a column in clear, or a check undone.
         known = sorted(words)
         for word in self.entries:
             if word not in known:
                 raise UnknownWordError(
-                    f"{self.name} has the unknown word {word!r}", hint=close_match(word, known)
+                    f"{self.name} has the unknown option {word!r}", hint=close_match(word, known)
                 )
 
     def get(self, word: str, wanted: type[T]) -> T | None:
-        """Return the value of ``word``, or None if the table does not have the word."""
-        # JSON's null is a value of a wrong type, and not a missing word.
+        """Return the value of the option ``word``, or None if the table does not have it."""
+        # JSON's null is a value of a wrong type, and not a missing option.
         value = self.entries.get(word)
         if value is None and word not in self.entries:
             return None
@@ -68,7 +68,7 @@ class ConfigTable:
         return value
 
     def text(self, word: str) -> str | None:
-        """Return the text of ``word``, or None if the table does not have the word.
+        """Return the text of the option ``word``, or None if the table does not have it.
 
         Raises PolicyError for an empty text.
         """
@@ -78,28 +78,28 @@ class ConfigTable:
         return value
 
     def choice(self, word: str, choices: Mapping[str, T]) -> T | None:
-        """Return the value that ``choices`` has for the text of ``word``.
+        """Return the value that ``choices`` has for the text of the option ``word``.
 
-        Return None if the word is missing.
+        Return None if the table does not have the option.
         """
         value = self.text(word)
         if value is None:
             return None
         if value not in choices:
             raise PolicyError(
-                # Shown, unlike other values: a word with few choices is no key.
+                # Shown, unlike other values: an option with few choices is no key.
                 f"{word!r} of {self.name} is {value!r}, it must be one of: {', '.join(choices)}",
                 hint=close_match(value, choices),
             )
         return choices[value]
 
     def table(self, word: str, name: str) -> ConfigTable | None:
-        """Return the table under ``word``, called ``name`` in errors, or None if there is none."""
+        """Return the inner table ``word``, called ``name`` in errors, or None if there is none."""
         return ConfigTable.of(name, self.entries[word]) if word in self.entries else None
 
 
 def close_match(word: str, known: Iterable[str] | CloseNames) -> str:
-    """Return a hint: the known word closest to ``word``, or known words if none is close."""
+    """Return a hint: the known name closest to ``word``, or known names if none is close."""
     names = CloseNames.of(known)
     matches = names.close(word, 1)
     if matches:

@@ -332,8 +332,8 @@ class KeyPolicy:
     def load(cls, path: str | PathLike[str]) -> KeyPolicy:
         """Return the policy in a TOML file.
 
-        Raises PolicyError with the path when it is not a policy. Nothing is guessed: unknown words
-        and wrong types are refused anywhere in the file.
+        Raises PolicyError with the path when it is not a policy. Nothing is guessed: unknown
+        options and wrong types are refused anywhere in the file.
         """
         with located(path=os.fspath(path)):
             return _loaded(read_policy(Path(path).expanduser()), os.fspath(path))
@@ -348,8 +348,8 @@ class KeyPolicy:
         """Return the text of a policy.toml that names every column of a schema.
 
         The columns ``sensitive`` have a key, and so have those whose names suggest personal data:
-        e-mail, IBAN, card, phone, national id.  The others are commented out; if all are, the
-        policy takes the table in clear.
+        e-mail, IBAN, card, phone, national id.  The others are commented out. If no column
+        has a key, the policy accepts an unencrypted table.
 
         ``schema`` is a ``StructType`` of PySpark (``df.schema``), its ``jsonValue()``, or its text
         as DDL or JSON. ``client`` is the client of ``[kms]``.  Raises PolicyError for anything

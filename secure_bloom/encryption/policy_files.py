@@ -2,8 +2,8 @@
 
     include = ["tables/orders.toml", "teams/*.toml"]      # relative to the file that says it
 
-An included file has the words of a policy, and may include others.  What two files say of the same
-column, table or key is an error: no order of files decides what is encrypted.
+An included file has the options of a policy, and may include others.  It is an error if two files
+have a column, table or key: no order of files decides what is encrypted.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class _PolicyReader:
                 )
 
 
-#: The words that several files may have, each for its own part.
+#: The tables that several files may have, each for its own part.
 _JOINED: Final = frozenset({"tables", "columns", "classified", "keys", "audit"})
 
 

@@ -1,4 +1,4 @@
-"""The words of a policy -> the fields of a KeyPolicy, table by table. Nothing is guessed.
+"""The options of a policy -> the fields of a KeyPolicy, table by table. Nothing is guessed.
 
 The tables include the findings of an audit that the policy accepts, each with its reason.
 """
@@ -35,7 +35,7 @@ class AcceptedFinding:
 def accepted_findings(policy: ConfigTable) -> tuple[AcceptedFinding, ...]:
     """Return the accepted findings of a policy.
 
-    Raises PolicyError for an entry without a reason, or with an unknown word.
+    Raises PolicyError for an entry without a reason, or with an unknown option.
     """
     audit = policy.table("audit", "[audit]")
     if audit is None:
@@ -180,7 +180,7 @@ class PolicyFields(FooterFields):
 def policy_fields(table: ConfigTable) -> PolicyFields:
     """Return the fields that a policy file sets for all tables.
 
-    Raises PolicyError for an unknown word or a wrong type anywhere.
+    Raises PolicyError for an unknown option or a wrong type anywhere.
     """
     table.allow(_POLICY_WORDS)
     return {
@@ -395,12 +395,12 @@ def _clear(policy: ConfigTable) -> tuple[str, ...]:
 
 
 def _column(path: str, entries: object, above: ColumnRule | None = None) -> ColumnRule:
-    """Return the rule of a column. Words that it lacks are as in the rule ``above``."""
+    """Return the rule of a column. Options that it lacks are as in the rule ``above``."""
     table = ConfigTable.of(f"[columns.{path}]", entries)
     for word, value in table.entries.items():
         if word not in _COLUMN_WORDS and isinstance(value, dict):
             raise PolicyError(
-                f"{table.name} has the unknown word {word!r}",
+                f"{table.name} has the unknown option {word!r}",
                 hint=f'a nested column is one quoted path: [columns."{path}.{word}"]',
             )
     table.allow(_COLUMN_WORDS)

@@ -186,7 +186,7 @@ def lookup(
     allow_unprotected: bool = False,
     storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> LookupReport:
-    """Find the base files that hold record keys, one text or many.
+    """Find the base files that hold the given record key or keys.
 
     All files at ``paths`` are searched: pass the latest base files of a Hudi table, or older
     versions count too.  The key column is always read in a file whose filter and range are of

@@ -160,9 +160,10 @@ def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:
 
 
 def read_extents(plain: bytes, offsets: Any, count: int) -> memoryview | None:
-    """Return a row with the extents of each ColumnChunk of ``plain``.
+    """Return one row of offsets and lengths for each ColumnChunk encoded in ``plain``.
 
-    A field that is absent is a very small number. Return None as :func:`read_chunks` does.
+    An absent field is -2**63. Return None without the C extension, or for damaged or unusual
+    chunks.
     """
     return _read(plain, offsets, count, _EXTENTS, is_run=False, slots=EXTENT_SLOTS)
 

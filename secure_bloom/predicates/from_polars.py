@@ -151,7 +151,7 @@ class _Node:
 
 
 def _predicate(node: _Node, depth: int) -> _Read:
-    """Return a part of the expression as a predicate, and as the expression that it represents."""
+    """Parse a node. Return its predicate, and the same node rebuilt as a Polars expression."""
     if depth == 0:
         raise PolicyError(
             f"the expression nests deeper than {MAX_DEPTH} levels",

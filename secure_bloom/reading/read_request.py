@@ -145,7 +145,7 @@ class Question:
         where = self.where
         if self.parameters is not None and not isinstance(where, str):
             raise PolicyError(
-                "parameters are values of :name in a condition that is a text",
+                "parameters need a condition given as a text with :name placeholders",
                 hint='where="email = :email", parameters={"email": value}',
             )
         if where is None or isinstance(where, Condition | AllOf | AnyOf):

@@ -316,7 +316,10 @@ def _uuids(texts: pa.Array) -> pa.Array:
 
 
 def _interval(name: str) -> str:
-    """Return a SQL expression that makes an INTERVAL of a column with its parts."""
+    """Return the SQL expression that makes an INTERVAL of its parts (months, days, ...).
+
+    The parts are the fields of the struct column ``name``.
+    """
     parts = (f"to_{part}({_quoted(name)}.{part}::BIGINT)" for part in INTERVAL_PARTS)
     return " + ".join(parts)
 

@@ -332,7 +332,8 @@ def planned_rows(plan: ReadPlan, file: PlannedFile, keys: GivenKeys) -> Iterator
         if (footer.written, footer.digest) != (file.written, file.digest):
             raise FileChangedError(
                 "the file was changed after it was planned",
-                hint="plan anew; copies of a file on several machines keep its time of writing",
+                hint="plan again; if each machine has its own copy of the file, copy it with its "
+                "modification time: cp -p",
             )
     planned = FilePlan(
         path=file.path,

@@ -181,7 +181,8 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient, policy: KeyPolicy | N
     # In a run that was cut short, a key that was moved to would look like one to be moved.
     if chained:
         raise PolicyError(
-            f"keys are both old and new keys of moves: {', '.join(chained)}",
+            f"each of these keys is the old key of one move and the new key of another: "
+            f"{', '.join(chained)}",
             hint="an interrupted run could not be resumed; run rotate once for each move, the "
             "last one first",
         )

@@ -49,7 +49,7 @@ def conditions(filters: Iterable[sd.Filter], table: QueriedTable) -> list[Struct
 
 
 def structure(predicate: Predicate) -> Structure:
-    """Return a predicate as a structure, which can be joined with others."""
+    """Return a predicate as nested tuples: (column, operator, value) or ("and", part, ...)."""
     if isinstance(predicate, Condition):
         is_list = predicate.operator in (Operator.IN, Operator.NOT_IN)
         values = (predicate.values,) if is_list else predicate.values

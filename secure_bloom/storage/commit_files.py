@@ -1,6 +1,7 @@
 """Create the file of a commit.
 
-If several writers try, exactly one of them creates it, whatever errors occur.
+At most one of several writers creates it. UnfinishedWriteError is raised if it is unknown whether
+this writer did.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ _ANONYMOUS = "anonymous@"
 
 
 def connect(path: str, _filesystem: Any) -> tuple[str, Client]:
-    """Return the store of a URI, and the client for it."""
+    """Return the name of the store, which is the query of the URI, and a client for the store."""
     uri = object_uri(path)
     return uri.query, _client(uri.query, uri.authority.startswith(_ANONYMOUS))
 

@@ -136,16 +136,16 @@ def shared_grant(paths: Paths, options: Mapping[str, object]) -> StoreGrant | No
     inner = options.get("client_kwargs")
     for name in (*options, *(inner if isinstance(inner, Mapping) else ())):
         if _NAMES.get(str(name).lower()) in _SECRET:
-            raise _not_shared(f"storage_options has {name}, and")
+            raise _not_shared(f"storage_options has the credential {name}")
     grant = storage_grant(paths, options)
     if grant is not None and "@" in (grant.settings.endpoint or ""):
-        raise _not_shared("the endpoint in storage_options has a password, and")
+        raise _not_shared("the endpoint in storage_options has a password")
     return grant
 
 
 def _not_shared(what: str) -> PolicyError:
     return PolicyError(
-        f"{what} no credential is sent to executors",
+        f"{what}: credentials are not sent to executors",
         hint="leave it out: driver and executors take credentials from a role of their machines, "
         "the profile, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in their own environment",
     )

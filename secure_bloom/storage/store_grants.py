@@ -1,4 +1,4 @@
-"""Settings of S3 that a catalog gives for the files of a table, found by the paths of the files.
+"""Settings of S3 that a catalog or ``storage_options`` gives for files, found by their paths.
 
     grant = StoreGrant(places=["s3://lake/db/people"], settings=S3Settings(endpoint=..., ...))
     open_input("s3://lake/db/people/data/1.parquet")     uses them while `grant` is referenced
@@ -107,7 +107,10 @@ _numbers: Final = itertools.count()
 
 
 def settings_for(uri: ObjectUri) -> S3Settings | None:
-    """Return the settings that a catalog gave for an object, or None to use the environment."""
+    """Return the settings that a catalog or ``storage_options`` gave for an object.
+
+    Return None if the environment has the settings.
+    """
     if uri.query or not _grants:
         return None
     with _lock:

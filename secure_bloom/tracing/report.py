@@ -16,8 +16,8 @@ from secure_bloom.tracing.verdicts import Meaning
 class Occurrence:
     """Words of a column in a part of a file.
 
-    ``place`` is the part, or "" for the file itself. ``passed`` counts the distinct words whose
-    hash is the hash of a word of the column. Of overlapping words only one is counted. ``compared``
+    ``place`` is the part, or "" for the file itself. ``passed`` is the number of distinct words
+    whose hash equals that of a word of the column; overlapping words count once. ``compared``
     counts the words that were compared with the values, and ``confirmed`` those that were equal to
     a value. ``share`` is ``passed`` as a share of the column's words. ``verdict`` is "values" for a
     finding, and "mention" for too few words for a finding.

@@ -67,7 +67,7 @@ def test_other_rows_behind_the_same_footer_are_not_those_that_were_planned(tmp_p
     os.utime(path, (1, 1))
     with pytest.raises(FileChangedError, match="was changed after it was planned") as caught:
         list(sb.read_row_groups(plan, plan.files[0]))
-    assert "plan anew" in str(caught.value.hint)
+    assert "plan again" in str(caught.value.hint)
 
 
 def test_a_plan_is_carried_out_on_a_copy_that_keeps_its_time(tmp_path: Path) -> None:

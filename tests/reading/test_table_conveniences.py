@@ -42,7 +42,7 @@ def test_parameters_are_values_of_a_text(path: Path, table: sb.Table) -> None:
     found = sb.read_table(path, "email = :it", parameters={"it": "user7@example.com"}, keys=KEYRING)
     assert found.column("id").to_pylist() == [7]
     assert table.count("id in :many", parameters={"many": [1, 2, 77]}) == 2
-    with pytest.raises(sb.PolicyError, match="parameters are values of :name"):
+    with pytest.raises(sb.PolicyError, match="parameters need a condition given as a text"):
         table.read([("id", "=", 1)], parameters={"it": 1})
 
 

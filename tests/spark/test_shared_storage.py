@@ -100,7 +100,7 @@ def test_a_credential_is_refused_by_name_and_never_shown(
         lambda **options: trace(spark, "s3://b/t", values_of="s3://b/t:email", **options),
     ]
     for call in calls:
-        with pytest.raises(PolicyError, match="no credential is sent to executors") as caught:
+        with pytest.raises(PolicyError, match="credentials are not sent to executors") as caught:
             call(storage_options=secret)
         assert "hush" not in f"{caught.value!r} {caught.value} {caught.value.hint}"
         assert "own environment" in str(caught.value.hint)

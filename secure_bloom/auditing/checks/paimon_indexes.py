@@ -88,9 +88,7 @@ def _foreign(subject: FooterSubject, content: bytes) -> Iterator[Finding]:
                     )
                 continue
             if is_foreign:
-                what = (
-                    "an index has bits set in the filter of the column that none of its values sets"
-                )
+                what = "the column's filter in the index has bits that no value of the column sets"
                 found = FILTER_CROWDED.finding(what, path=subject.of.file.path, column=name)
                 yield replace(found, fix=_FIX)
 

@@ -77,7 +77,10 @@ def unknown_keys(policy: KeyPolicy, kms: KmsClient) -> tuple[str, ...]:
 def check_master_keys(
     policy: KeyPolicy, kms: KmsClient, unknown: Collection[str]
 ) -> Iterator[Finding]:
-    """Check that every master key of the policy is not ``unknown``, and wraps and unwraps."""
+    """Yield a finding for each master key that the KMS lacks or that fails a test.
+
+    ``unknown`` are the keys that it lacks. The others must wrap and unwrap a test key.
+    """
     for name in sorted(policy.master_keys()):
         if name in unknown:
             yield POLICY_KEY_UNKNOWN.finding(f"the KMS has no master key {name}")

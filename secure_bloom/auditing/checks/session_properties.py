@@ -252,7 +252,7 @@ def _check_session(
         return
     if session.properties[_FACTORY].strip() != CRYPTO_FACTORY:
         yield SPARK_INVALID.finding(
-            f"{_FACTORY} is another class than {CRYPTO_FACTORY}, which reads these properties"
+            f"{_FACTORY} names another class; only {CRYPTO_FACTORY} reads these properties"
         )
     if session.footer_key != policy.footer_key:
         yield SPARK_FOOTER_KEY.finding(

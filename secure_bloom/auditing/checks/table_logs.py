@@ -218,7 +218,8 @@ class _Shown:
         for column, kind in dict.fromkeys(texts):
             if column is not None:
                 what = f"the log shows values of the column in {kind}"
-                yield TABLE_LOG_IN_CLEAR.finding(what, path=folder, column=column)
+                found = TABLE_LOG_IN_CLEAR.finding(what, path=folder, column=column)
+                yield replace(found, fix=DELTA_LOG_FIX)
         derived = ((name, self._secret(it)) for name, it in self._derived)
         for name, source in dict.fromkeys(derived):
             if source is not None:

@@ -233,7 +233,7 @@ def _sealed(subject: FooterSubject) -> KeyPolicy | None:
 
 
 def trace_other(file: InputFile, index: WordIndex) -> TracedValues:
-    """Search a file of any kind."""
+    """Search a file for the words in ``index``, whatever its format is."""
     return TracedValues(trace=trace_file(file, index))
 
 

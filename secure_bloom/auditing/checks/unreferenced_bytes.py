@@ -301,7 +301,7 @@ def gap_steps(subject: FooterSubject) -> Iterator[bytes]:
 
 
 def _legal_bounds(subject: FooterSubject) -> LegalBounds:
-    """Return the bounds and the column indexes of columns in clear."""
+    """Return the bounds of columns in clear, and the offsets of all columns' column indexes."""
     clear = [chunk for chunk in subject.chunks if not chunk.is_sensitive]
     statistics = (chunk.meta_data.statistics for chunk in clear if chunk.meta_data is not None)
     return LegalBounds(

@@ -7,14 +7,14 @@ from secure_bloom.auditing.findings import Rule, Severity
 POLICY_UNKNOWN_WORD = Rule(
     id="policy-unknown-word",
     severity=Severity.HIGH,
-    meaning="The policy has a word that means nothing there; no file was checked.",
-    fix="correct the word in the policy, then audit again: until then no file is looked at",
+    meaning="The policy has an unknown option, perhaps a misspelt one; no file was checked.",
+    fix="correct the option in the policy, then audit again: until then no file is looked at",
 )
 POLICY_INVALID = Rule(
     id="policy-invalid",
     severity=Severity.HIGH,
-    meaning="The policy says something that cannot be, such as a value out of its range; no file "
-    "was checked.",
+    meaning="The policy contradicts itself, or has a value that its option cannot take; no "
+    "file was checked.",
     fix="correct the policy, then audit again: until then no file is looked at",
 )
 POLICY_TWO_KEYS = Rule(

@@ -32,7 +32,7 @@ from secure_bloom.errors import (
     imported_for,
 )
 
-#: The words of [kms] with client "aws", and their types.
+#: The options of [kms] with client "aws", and their types.
 WORDS: Mapping[str, type] = {
     "region": str,
     "endpoint_url": str,

@@ -32,7 +32,7 @@ from secure_bloom.errors import (
     imported_for,
 )
 
-#: The words of [kms] with client "azure", and their types.
+#: The options of [kms] with client "azure", and their types.
 WORDS: Mapping[str, type] = {"vault_url": str, "retry_seconds": int}
 #: A name becomes part of a URL, and may come from a file; so may a version.
 _NAME: Final = re.compile(r"[0-9A-Za-z-]{1,127}")

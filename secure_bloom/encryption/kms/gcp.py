@@ -30,7 +30,7 @@ from secure_bloom.errors import (
     imported_for,
 )
 
-#: The words of [kms] with client "gcp", and their types.
+#: The options of [kms] with client "gcp", and their types.
 WORDS: Mapping[str, type] = {"key_ring": str, "endpoint": str, "retry_seconds": int}
 _DEFAULT_ENDPOINT: Final = "cloudkms.googleapis.com"
 _PART: Final = r"[\w.:-]+"

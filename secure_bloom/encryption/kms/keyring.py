@@ -353,7 +353,7 @@ def _warn_of_open_keyring(path: str) -> None:
 def _keyring(table: ConfigTable) -> Keyring:
     table.allow({"version", "master_keys", "data_keys", "explicit"})
     version = table.get("version", int)
-    # Refused rather than guessed: another version may mean other keys by the same words.
+    # Refused rather than guessed: another version may mean other keys by the same options.
     if version != _VERSION:
         got = "not given" if version is None else version
         raise PolicyError(f"the version of the keyring is {got}, it must be {_VERSION}")

@@ -30,7 +30,7 @@ def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
 def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
     """Return the name of the client in ``config``, and its table.
 
-    Raises PolicyError if a table of a built-in client has a word that the client does not take.
+    Raises PolicyError if a table of a built-in client has an option that the client does not take.
     """
     table = ConfigTable(name="[kms]", entries=config)
     client = table.text("client")
@@ -64,9 +64,9 @@ def version_in(wrapped_key: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Provider:
-    """A built-in client: the words of its table with their types, and how it is created.
+    """A built-in client: the options of its table with their types, and how it is created.
 
-    ``check`` raises PolicyError for words that contradict each other, before a client is created.
+    ``check`` raises PolicyError for options that contradict each other, before a client is created.
     ``version_in`` reads the version of the master key in the text of a wrapped key.
     """
 
@@ -147,7 +147,7 @@ def _foreign_client(name: str, table: ConfigTable) -> KmsClient:
         raise PolicyError(
             f"{name} of [kms] cannot be made with {', '.join(sorted(options)) or 'no options'}: "
             f"{type(exc).__name__}",
-            hint="every other word of [kms] is given to the class by name",
+            hint="every other option of [kms] is given to the class by name",
         ) from exc
     return client
 

@@ -295,9 +295,10 @@ def _known_snapshot(table: CommitTable, snapshot_id: int) -> Any:
 def _may_match(
     table: CommitTable, live: Mapping[str, KeptEntry], where: str
 ) -> dict[str, KeptEntry]:
-    """Return the live data files whose partition and metrics do not exclude a matching row.
+    """Return the live data files that may hold a row matching ``where``, by partition and metrics.
 
-    pyiceberg's own plan would read the manifests again, and without a common budget.
+    pyiceberg's scan planning is not used: it would read the manifests again, outside the run's
+    memory budget.
     """
     schema, specs = table.metadata.schema(), table.metadata.specs()
     chosen = row_filter(where, schema)

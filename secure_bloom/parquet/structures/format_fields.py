@@ -100,7 +100,7 @@ _Reader = Callable[[_Place, Buffer, int, list[FieldContent]], int]
 
 
 class _Kind(NamedTuple):
-    """The wire types that a field may have, and how it is read. None: it has no text."""
+    """The wire types that a field may have, and its reader. None: the type cannot carry text."""
 
     wire_types: tuple[int, ...]
     read: _Reader | None = None

@@ -58,7 +58,8 @@ def read_filters(
                 found[key] = stored.filter
         elif not 0 < length <= MAX_BYTES + _OVERHEAD:
             raise FormatError(
-                f"ColumnMetaData.bloom_filter_length is {length}",
+                f"ColumnMetaData.bloom_filter_length is {length}, "
+                f"wanted 1 to {MAX_BYTES + _OVERHEAD}",
                 row_group=chunk.row_group,
                 column=chunk.leaf.name,
             )

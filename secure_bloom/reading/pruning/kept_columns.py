@@ -441,7 +441,11 @@ def _usual(filters: Bytes, bounds: Numbers, chunks: NDArray[np.intp]) -> Numbers
 
 
 def _chunks_of(file: int, footer: Footer, ordinal: int) -> ColumnChunks | None:
-    """Return a column's chunks in the row groups that have rows, or None for unusual chunks."""
+    """Return a column's chunks in the row groups that have rows.
+
+    Return None if there are none, if a filter's length cannot be true, or if a chunk has fields
+    that the compact form does not hold: then the steps of a plan look at each chunk.
+    """
     row_groups = [index for index, count in enumerate(footer.rows) if count > 0]
     read = decode_column_chunks if extension.native is None else read_column_chunks
     chunks = read(footer, ordinal, row_groups, file) if row_groups else None

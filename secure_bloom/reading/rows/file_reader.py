@@ -431,9 +431,9 @@ def _runs(rows: Positions) -> Ranges:
 def _checkable(
     predicate: BoundPredicate | None, unchecked: frozenset[int]
 ) -> BoundPredicate | None:
-    """Return the predicate with ``unchecked`` conditions taken as true.
+    """Return the predicate with the conditions numbered in ``unchecked`` taken as true.
 
-    Return None if nothing is left.
+    Return None if it is then always true.
     """
     if predicate is None or isinstance(predicate, BoundCondition):
         return None if predicate is None or predicate.ordinal in unchecked else predicate

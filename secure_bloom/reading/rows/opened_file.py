@@ -114,7 +114,7 @@ class OpenedFile:
         return self._source
 
     def close(self) -> list[Extent]:
-        """Close everything. Return the extents that were read as single pages."""
+        """Close the file. Return the extents that were read page by page."""
         counted = [*self._counted, *([] if self._pages is None else [self._pages])]
         extents = [extent for file in counted for extent in file.extents]
         self._counted, self._columns = [], {}

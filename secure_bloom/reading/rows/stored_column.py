@@ -358,7 +358,10 @@ class StoredColumn:
         return [page for page in every if rows.are_in(page.start, page.end)]
 
     def _is_walked(self, rows: Rows) -> bool:
-        """Return whether the rows are taken from pages that are located by their headers."""
+        """Return whether pages are located by walking their headers.
+
+        That is so for few rows, if no page locations are known.
+        """
         if self._every is None and self._page_places() is not None:
             return False
         return len(rows.positions) <= MOST_WALKED

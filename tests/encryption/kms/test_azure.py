@@ -233,7 +233,7 @@ def test_a_server_that_is_not_there_is_an_outage(monkeypatch: pytest.MonkeyPatch
         ({}, "names no vault"),
         ({"vault_url": "http://lake.vault.azure.net"}, "not the address of a vault"),
         ({"vault_url": "lake"}, "not the address of a vault"),
-        ({"url": "https://x"}, "unknown word 'url'"),
+        ({"url": "https://x"}, "unknown option 'url'"),
     ],
 )
 def test_words_that_make_no_sense(words: dict[str, str], message: str) -> None:

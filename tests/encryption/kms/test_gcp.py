@@ -152,7 +152,7 @@ def test_a_server_that_is_not_there_is_an_outage() -> None:
         ({"key_ring": "lake"}, "is not a key ring"),
         ({"endpoint": "http://kms.example.com"}, "is neither a host nor"),
         ({"endpoint": "https://kms.example.com"}, "is neither a host nor"),
-        ({"keyring": RING}, "unknown word 'keyring'"),
+        ({"keyring": RING}, "unknown option 'keyring'"),
     ],
 )
 def test_words_that_make_no_sense(words: dict[str, str], message: str) -> None:

@@ -80,7 +80,7 @@ class TestLoading:
             ({"version": 2}, "version of the keyring is 2, it must be 1", None),
             ({"version": True}, "'version' of the keyring is true or false", None),
             ({"version": "1"}, "'version' of the keyring is text, it must be an integer", None),
-            ({"version": 1, "masterkeys": {}}, "unknown word 'masterkeys'", "'master_keys'"),
+            ({"version": 1, "masterkeys": {}}, "unknown option 'masterkeys'", "'master_keys'"),
             ({"version": 1, "master_keys": [TEXT]}, "'master_keys' is a list", None),
             ({"version": 1, "master_keys": {"k": 5}}, "'k' of 'master_keys' is an integer", None),
             ({"version": 1, "master_keys": {"k": ""}}, "'k' of 'master_keys' is empty", None),

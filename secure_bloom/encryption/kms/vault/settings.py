@@ -17,7 +17,7 @@ from secure_bloom.encryption.configuration import ConfigTable
 from secure_bloom.encryption.kms.calls import RETRY_SECONDS, is_this_machine
 from secure_bloom.errors import PolicyError
 
-#: The words of [kms] with client "vault", and their types.
+#: The options of [kms] with client "vault", and their types.
 WORDS: Mapping[str, type] = {
     "address": str,
     "namespace": str,
@@ -33,7 +33,7 @@ WORDS: Mapping[str, type] = {
     "allow_http": bool,
     "retry_seconds": int,
 }
-#: Ways to log in -> the words that only they take.
+#: Ways to log in -> the options that only they take.
 _AUTH_WORDS = {
     "token": frozenset({"token_file"}),
     "approle": frozenset({"role_id_file", "secret_id_file", "auth_mount"}),
@@ -69,7 +69,7 @@ class VaultSettings:
         """Return the settings of a [kms] table, completed from the environment.
 
         Relative paths start at ``base``.  Raises PolicyError for an address that is missing or not
-        protected by TLS, and for words that contradict each other.
+        protected by TLS, and for options that contradict each other.
         """
         auth = _auth(table)
         address = table.text("address") or environment("ADDR")
@@ -103,7 +103,7 @@ class VaultSettings:
 
 
 def check_words(table: ConfigTable) -> None:
-    """Raise PolicyError if the words of [kms] are wrong, whatever the environment adds."""
+    """Raise PolicyError if the options of [kms] are wrong, whatever the environment adds."""
     _auth(table)
     for word in ("mount", "auth_mount"):
         _mount(table, word)
@@ -121,9 +121,9 @@ def environment(name: str) -> str | None:
 
 
 def _auth(table: ConfigTable) -> str:
-    """Return the way to log in. Raises PolicyError if the table has words of another way."""
+    """Return the way to log in. Raises PolicyError if the table has options of another way."""
     auth = table.choice("auth", {name: name for name in _AUTH_WORDS}) or "token"
-    # A word of another way would be passed over, and the login made with other secrets than meant.
+    # An option of another way would be passed over: the login would use other secrets than meant.
     other = frozenset().union(*_AUTH_WORDS.values()) - _AUTH_WORDS[auth]
     for word in sorted(other & table.entries.keys()):
         raise PolicyError(
@@ -138,9 +138,7 @@ def _auth(table: ConfigTable) -> str:
 def _checked_address(address: str, *, allow_http: bool) -> str:
     parts = _split(address)
     if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise PolicyError(
-            "'address' of [kms] is not an address", hint='wanted: "https://HOST:8200"'
-        )
+        raise _not_a_url()
     # A password in an address would be in errors, which name the server.
     if parts.username is not None or parts.query or parts.fragment:
         raise PolicyError("'address' of [kms] holds more than a scheme, a host, a port and a path")
@@ -159,8 +157,13 @@ def _split(address: str) -> SplitResult:
         # urlsplit looks at the port only when it is asked for it.
         _ = parts.port
     except ValueError:
-        raise PolicyError("'address' of [kms] is not an address") from None
+        raise _not_a_url() from None
     return parts
+
+
+def _not_a_url() -> PolicyError:
+    wanted = "wanted for example https://vault.example.com:8200"
+    return PolicyError(f"'address' of [kms] is not a URL, {wanted}")
 
 
 def _mount(table: ConfigTable, word: str) -> str | None:
@@ -169,7 +172,9 @@ def _mount(table: ConfigTable, word: str) -> str | None:
         return None
     # It becomes a part of each URL.
     if not _PATH.fullmatch(value) or {".", ".."} & set(value.split("/")):
-        raise PolicyError(f"{word!r} of [kms] is not the path of a mount")
+        raise PolicyError(
+            f"{word!r} of [kms] is not the path of a mount, wanted for example transit"
+        )
     return value.strip("/")
 
 

@@ -26,17 +26,17 @@ def test_http_to_another_machine_is_refused_unless_said_so() -> None:
     ("words", "message"),
     [
         ({}, "names no address"),
-        ({"address": "vault:8200"}, "is not an address"),
+        ({"address": "vault:8200"}, "is not a URL"),
         ({"address": "https://u:pw@vault"}, "holds more than"),
-        ({"address": "https://vault:99999"}, "is not an address"),
-        ({"address": "https://v", "token": "hvs.x"}, "unknown word 'token'"),
+        ({"address": "https://vault:99999"}, "is not a URL"),
+        ({"address": "https://v", "token": "hvs.x"}, "unknown option 'token'"),
         ({"address": "https://v", "auth": "aprole"}, "it must be one of"),
         ({"address": "https://v", "role": "r"}, "'role' of [kms] cannot be combined with auth"),
         ({"address": "https://v", "auth": "kubernetes"}, "names no role"),
         ({"address": "https://v", "mount": "../x"}, "not the path of a mount"),
         ({"address": "https://v", "allow_http": "yes"}, "it must be true or false"),
         ({"address": "https://v", "retry_seconds": -1}, "is negative"),
-        ({"address": "https://v", "adress": "https://v"}, "unknown word 'adress'"),
+        ({"address": "https://v", "adress": "https://v"}, "unknown option 'adress'"),
     ],
 )
 def test_words_that_make_no_sense(words: dict[str, Any], message: str) -> None:
