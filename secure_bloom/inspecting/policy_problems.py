@@ -304,7 +304,7 @@ def _missing_keys(policy: KeyPolicy) -> Iterator[SecureBloomError]:
 
 
 def _unknown_findings(policy: KeyPolicy, known: Collection[str]) -> Iterator[PolicyError]:
-    """Yield a problem for each accepted finding that no audit has."""
+    """Yield a problem for each entry of [[audit.ignore]] that does not name a known finding."""
     for entry in policy.accepted:
         name, colon, column = entry.finding.partition(":")
         if name not in known:

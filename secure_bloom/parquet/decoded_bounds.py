@@ -106,9 +106,10 @@ def _sizes(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> Iterator
 
 
 def _sum(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
-    """Return the decoded size, if no entry of the dictionary is longer than ``longest``.
+    """Return an upper bound of the decoded size of the pages.
 
-    None means that an entry may be as long as the whole dictionary.
+    No entry of the dictionary is longer than ``longest``. If that is None, an entry may be as long
+    as the whole dictionary.
     """
     largest = max((max(page.uncompressed_size, 0) for page in pages), default=0)
     return largest + sum(size for _, size in _sizes(chunk, pages, longest))

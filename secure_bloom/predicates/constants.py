@@ -120,7 +120,7 @@ def present(word: str) -> date:
 
 
 def moved(value: object, interval: str, *, back: bool) -> date:
-    """Return a date or time moved by an interval such as ``1 month 2 days``, or back by it.
+    """Add an interval such as ``1 month 2 days`` to a date or time, or subtract it if ``back``.
 
     A date that is moved by hours is a time, as in SQL.
     """

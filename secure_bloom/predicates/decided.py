@@ -1,4 +1,4 @@
-"""Track whether a predicate is already known to be false, or certainly possible.
+"""Track whether the conditions decided so far make a predicate false, or certainly possible.
 
 Conditions are decided one by one. A row group is skipped once enough conditions are false to make
 the predicate false.  The whole cost is linear in the number of conditions, while evaluating the

@@ -121,12 +121,12 @@ def _sealed_header(page: Page, new: ColumnCipher | None, body: bytes) -> bytes:
 
 
 def opened_module(stored: bytes, old: ColumnCipher | None, module_type: ModuleType) -> bytes:
-    """Return an index decrypted, with any padding that its writer added."""
+    """Decrypt the module of an index. Return it with any padding that its writer added."""
     return stored if old is None else old.decrypt(module_type, stored)
 
 
 def sealed_module(plain: bytes, new: ColumnCipher | None, module_type: ModuleType) -> bytes:
-    """Return an index encrypted under ``new``, as :func:`opened_module` reads it.
+    """Encrypt the module of an index under ``new``, or return it in clear if that is None.
 
     In clear, padding after the structure is removed.
     """

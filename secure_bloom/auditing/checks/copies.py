@@ -156,7 +156,10 @@ def _of_others(form: TableFormat | None) -> _Table:
 
 
 class _Candidate(NamedTuple):
-    """A file that was not listed. ``table`` is the table whose log does not name it."""
+    """A file that was not listed.
+
+    ``table`` is the table in whose folder it is, and whose log does not name it, or None.
+    """
 
     path: str
     name: str

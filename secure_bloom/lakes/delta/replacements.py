@@ -152,7 +152,7 @@ def commit_info(
     transaction: str,
     in_commit_timestamp: int | None,
 ) -> Action:
-    """Return the `commitInfo`.
+    """Return the `commitInfo` action, which says who made the commit, and how.
 
     It is the first action of a commit, as tables with in-commit timestamps require.
     """

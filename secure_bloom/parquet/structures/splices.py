@@ -179,7 +179,10 @@ class _Headers:
         self._fields = fields
 
     def splices(self, order: list[int], new: Mapping[int, NewValue | None]) -> list[Splice]:
-        """Return one splice for each field that is set, removed, or comes after one of these."""
+        """Return the splices that set or remove the fields in ``new``.
+
+        The header of the next field is written anew where it counts from a field that changed.
+        """
         found: list[Splice] = []
         before, old_before, place = 0, 0, self._fields.start
         for field_id in order:
