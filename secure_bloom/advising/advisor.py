@@ -45,7 +45,7 @@ def better_fpp(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
 
 
 def _with_less_to_read(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
-    """Return the false positive probability with which absent values cost clearly less, or None."""
+    """Return a probability with which lookups of absent values read clearly less, or None."""
     for fpp, size in _OTHERS.items():
         if trial.absent is not None and _promises(trial.absent, fpp, size):
             other = try_with(fpp)

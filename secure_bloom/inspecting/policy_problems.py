@@ -380,7 +380,7 @@ def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:
 
 
 def _alike_keys(policy: KeyPolicy) -> Iterator[str]:
-    """Yield a note for each key that is named once, and is like a key that is named more often.
+    """Yield a note for each key that is named once, if another that is named more often is like it.
 
     Names that differ only by numbers, such as those of years, do not count as alike.
     """

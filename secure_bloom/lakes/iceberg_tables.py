@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class IcebergTables(TableFormat):
-    """Tables that a path names, because the catalog knows which metadata file is the current one.
+    """Iceberg tables, each named by its address in a catalog or by its metadata file.
 
     A run commits new files by a snapshot of the catalog.
     """

@@ -122,7 +122,7 @@ def decode_items(
     has_dictionary: bool,
     kept_dictionary: int | None = None,
 ) -> Iterator[pa.Array]:
-    """Yield the items of pages as :func:`decode_stored` does, with nulls.
+    """Yield the items of data pages in order, with nulls.
 
     So the keys and the values of a map stay pairs.  If ``kept_dictionary`` has the bytes of the
     dictionary, the items of texts stay dictionary arrays.

@@ -116,7 +116,7 @@ def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries]:
 
 
 def read_encoded(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries | EncodedValues]:
-    """Return the values as :func:`read_entries` does, but PLAIN values may stay encoded."""
+    """Return the values of ``chunk``, read lazily. PLAIN values may stay encoded."""
     return _read(file, chunk, encoded_entries)
 
 
@@ -254,7 +254,7 @@ class _SmallPages:
 
 
 def _select_small_pages(chunk: Chunk, found: Sequence[PageRows]) -> _Selection:
-    """Select pages as :func:`_select_pages` does."""
+    """Select the pages of a chunk whose values are needed, to be decoded in groups of pages."""
     has_dictionary = not found[0].is_data[0]
     dictionary = [first_page(chunk, found[0].view)] if has_dictionary else []
     data = [rows.is_data & (rows.values > 0) for rows in found]

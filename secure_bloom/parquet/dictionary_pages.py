@@ -127,7 +127,7 @@ class _Window:
         return cls(file, chunk, first, with_bodies=with_bodies)
 
     def pages(self) -> Iterator[Page]:
-        """Yield the pages as :func:`read_headers` does."""
+        """Yield the pages of the chunk in order, of data pages at least the headers."""
         return walk(self.chunk, partial(self.page, PageFinder(self.chunk)), self.repeats)
 
     def page(self, finder: PageFinder, position: int, place: Place) -> tuple[Page, int]:

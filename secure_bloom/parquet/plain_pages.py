@@ -63,10 +63,10 @@ _NO_OFFSETS = np.empty(0, np.int64)
 def encoded_entries(
     leaf: Leaf, codec: CompressionCodec, page: Page
 ) -> Entries | EncodedValues | None:
-    """Return the values as :func:`plain_entries` does. With the C extension, they stay encoded.
+    """Return the values of a page without nulls, or None if pyarrow must decode the page.
 
-    Encoded values are counted and checked, so that the extension can insert them into a filter in
-    place.
+    With the C extension the values stay encoded. They are counted and checked, so that the
+    extension can insert them into a filter in place.
     """
     native = extension.native
     if native is None:

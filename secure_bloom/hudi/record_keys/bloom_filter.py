@@ -111,7 +111,7 @@ class HudiBloomFilter(ABC):
 
     @checked_arguments
     def insert_packed(self, keys: PackedKeys) -> None:
-        """Insert packed keys as :meth:`insert_many` does."""
+        """Insert all packed keys in their order."""
         start = 0
         for run in self._runs(len(keys)):
             part = keys.part(start, start + run.count)
