@@ -7,8 +7,9 @@ columns, the bytes that a lookup reads where it finds rows are measured once for
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
 from secure_bloom.reading.pruning.plan_file import Planner
 from secure_bloom.reading.rows.column_decoder import selectable
-from secure_bloom.reading.rows.file_reader import FileReader
+from secure_bloom.reading.rows.file_reader import FileReader, Parts
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
@@ -222,7 +223,7 @@ class LookupTrials:
     def _report(self, lookup: _Lookup, path: str, groups: Sequence[int]) -> FileReadReport:
         plan = self._plan(lookup, path, groups)
         reader = self._reader(plan, lookup.asked, lookup.value_scan)
-        for _ in _tables(reader):
+        for _ in _tables(reader, _until_found):
             # Rows are not kept: a common value has nearly all of them.
             pass
         needed = lookup.asked.needed
@@ -314,10 +315,24 @@ def _some(found: pa.ChunkedArray, share: float) -> pa.ChunkedArray:
     return found if step == 1 else found.take(pa.array(np.arange(0, len(found), step)))
 
 
-def _tables(reader: FileReader) -> Generator[pa.Table, None, None]:
+def _tables(
+    reader: FileReader, taken: Callable[[pa.Table | Parts], Iterator[pa.Table]] = tables_of
+) -> Generator[pa.Table, None, None]:
     """Yield the rows that the plan of a file leaves, and close the file at the end."""
     try:
         for unit in filter(None, map(Unit.narrowed, units(reader))):
-            yield from tables_of(unit.read())
+            yield from taken(unit.read())
     finally:
         reader.close()
+
+
+def _until_found(rows: pa.Table | Parts) -> Iterator[pa.Table]:
+    """Yield the tables of a unit's rows: of each row group up to the first with a row.
+
+    A row group that is decoded in parts is read whole in any case, and a few bytes of it may hold
+    a common value millions of times.
+    """
+    if isinstance(rows, Parts):
+        with closing(rows.groups):
+            for tables in rows.groups:
+                yield from itertools.islice(filter(len, tables), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.access import Access
 from secure_bloom.reading.lookup_trials import LookupTrials, TrialTable
+from secure_bloom.reading.rows.file_reader import FileReader
 from testing.tables import KEYRING, Mode, customers, write
 
 ROWS = 8000
@@ -75,6 +77,33 @@ def test_of_a_row_group_of_a_few_bytes_a_sample_is_held(
     assert len(trials.values(str(path), 0, ["a"])) == 1024 * 1024
     monkeypatch.setenv("SECURE_BLOOM_MEMORY", "6MiB")
     assert 20_000 < len(trials.values(str(path), 0, ["a"])) <= 6 * 2**20 // 256
+
+
+def test_a_common_value_of_a_large_row_group_is_not_decoded_to_the_last_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lookup says what it reads as `explain` does; of each row group it decodes one part."""
+    path, rows = tmp_path / "x.parquet", 20_000
+    texts = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), ["x" * 1000])
+    pq.write_table(pa.table({"a": texts}), path, store_schema=False, row_group_size=rows // 2)
+    monkeypatch.setenv("SECURE_BLOOM_MEMORY", "8MiB")
+    where, decoded = ("a", "=", "x" * 1000), 0
+    (whole,) = sb.explain(path, where=[where]).files
+    kept = FileReader._kept
+
+    def counted(self: FileReader, columns: Any, first: int, count: int) -> pa.Table:
+        nonlocal decoded
+        decoded += count
+        return kept(self, columns, first, count)
+
+    monkeypatch.setattr(FileReader, "_kept", counted)
+    table = TrialTable(schema=pa.schema({"a": pa.string()}), partitions={str(path): {}})
+    trials = LookupTrials(table, Access().resolver())
+    (found,) = trials.explain(["a"], pa.scalar(where[2]), {str(path): [0, 1]})
+    assert 0 < decoded < rows // 4
+    assert found.bytes_pages == whole.bytes_pages
+    assert [it.pages_are_read for it in found.row_groups] == [True, True]
+    assert all(it.rows_found for it in found.row_groups)
 
 
 def test_a_sample_has_values_from_everywhere(

@@ -141,6 +141,9 @@ class ColumnDecoder:
                 self._blame(group.row_group, names)
             if batch is None:
                 break
+            if not seen and self._count_bytes:
+                # Not at the end: a caller may stop at any piece.
+                self.extents += stored_extents(self._footer, group.row_group, names)
             seen += batch.num_rows
             table = pa.Table.from_batches([batch])
             for name in names:
@@ -150,8 +153,6 @@ class ColumnDecoder:
         if seen != group.rows:
             self._some_levels_are_clear([group.row_group], names)
             self._blame(group.row_group, names)
-        if self._count_bytes:
-            self.extents += stored_extents(self._footer, group.row_group, names)
 
     def _columns(
         self, group: RowGroupPlan, names: Sequence[str], rows: Rows

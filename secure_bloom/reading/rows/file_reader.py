@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -51,13 +52,16 @@ Positions = NDArray[np.int64]
 
 
 class Parts:
-    """Rows that are decoded part by part, when they are taken."""
+    """Rows that are decoded part by part, when they are taken: of each row group its tables.
+
+    Whoever takes the next row group leaves the rest of the one before undecoded.
+    """
 
     #: Parts that wait here take no memory.
     nbytes = 0
 
-    def __init__(self, tables: Generator[pa.Table, None, None]) -> None:
-        self.tables = tables
+    def __init__(self, groups: Generator[Iterator[pa.Table], None, None]) -> None:
+        self.groups = groups
 
 
 class FileReader:
@@ -170,20 +174,25 @@ class FileReader:
             self._done_with_unit()
             return table
 
-    def _parts(self, groups: Sequence[RowGroupPlan]) -> Generator[pa.Table, None, None]:
+    def _parts(self, groups: Sequence[RowGroupPlan]) -> Generator[Iterator[pa.Table], None, None]:
         """Yield the rows of :meth:`_read` as small tables: a few bytes can expand to gigabytes."""
-        with located(path=self.plan.path), self._lock:
+        with self._lock:
             for group in groups:
-                size = max(self._decoder.decoded_size([group.row_group], self._decoded), 1)
-                rows = max(1, harmless_size() // _PARTS * group.rows // size)
-                start = self._found[group.row_group] = 0
-                for columns, count in self._decoder.pieces(group, self._decoded, rows):
-                    first = int(self._first_rows[group.row_group]) + start
-                    table = self._kept(columns, first, count)
-                    start += count
-                    self._found[group.row_group] += table.num_rows
-                    yield table
+                with closing(self._parts_of(group)) as tables:
+                    yield tables
             self._done_with_unit()
+
+    def _parts_of(self, group: RowGroupPlan) -> Generator[pa.Table, None, None]:
+        with located(path=self.plan.path):
+            size = max(self._decoder.decoded_size([group.row_group], self._decoded), 1)
+            rows = max(1, harmless_size() // _PARTS * group.rows // size)
+            start = self._found[group.row_group] = 0
+            for columns, count in self._decoder.pieces(group, self._decoded, rows):
+                first = int(self._first_rows[group.row_group]) + start
+                table = self._kept(columns, first, count)
+                start += count
+                self._found[group.row_group] += table.num_rows
+                yield table
 
     def _kept(self, columns: Columns, first: int, count: int) -> pa.Table:
         """Return the matching rows that are not deleted.

@@ -56,8 +56,9 @@ class Unit:
 def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
     """Yield the tables of a unit's rows, whether it reads them at once or in parts."""
     if isinstance(rows, Parts):
-        with closing(rows.tables):
-            yield from rows.tables
+        with closing(rows.groups):
+            for tables in rows.groups:
+                yield from tables
     else:
         yield rows
 

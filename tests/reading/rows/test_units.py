@@ -66,14 +66,13 @@ def test_a_unit_without_matches_gives_no_rows(lake: Path) -> None:
 def test_parts_are_closed_when_they_are_left() -> None:
     ended = []
 
-    def tables() -> Any:
+    def row_groups() -> Any:
         try:
-            yield pa.table({"a": [1]})
-            yield pa.table({"a": [2]})
+            yield iter([pa.table({"a": [1]}), pa.table({"a": [2]})])
         finally:
             ended.append(True)
 
-    taken = tables_of(Parts(tables()))
+    taken = tables_of(Parts(row_groups()))
     assert next(taken).num_rows == 1
     taken.close()
     assert ended == [True]
