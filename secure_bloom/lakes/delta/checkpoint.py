@@ -76,13 +76,13 @@ def _parquet_actions(path: str, data: bytes, decoded: DecodedBytes) -> Iterator[
     # Imported here: pyarrow is loaded with the first checkpoint.
     from secure_bloom.parquet.metadata_rows import metadata_rows
 
-    seen, number = set[object](), 0
+    seen, number = set[int](), 0
     for batch in metadata_rows(path, data, decoded, _columns):
         for row in _rows(batch):
             action = {name: _set(fields) for name, fields in row.items() if fields is not None}
             for name, fields in action.items():
-                # As texts: a hostile file has values of any type.
-                seen.add((name, *(repr(fields.get(it)) for it in _IDENTITY)))
+                # As texts: a hostile file has values of any type.  As hashes: paths are long.
+                seen.add(hash((name, *(repr(fields.get(it)) for it in _IDENTITY))))
                 number += 1
             yield action
         # A checkpoint has one action for each file, and a few bytes can repeat it for ever.
