@@ -7,6 +7,8 @@ matter: :mod:`secure_bloom.kernels.words` leaves them out of both values and sea
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final
@@ -301,6 +303,21 @@ def _moment_forms(values: pa.Array) -> Iterator[pa.Array]:
         yield numbers.cast(pa.string()).cast(pa.large_binary())
 
 
+def _byte_forms(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield bytes that are no ASCII text: as hexadecimal, as Base64, and as they are.
+
+    Base64 is searched as it is written too: decoded, such bytes have no words.
+    """
+    texts = [it if not it.isascii() else b"" for it in values.to_pylist()]
+    for form in (binascii.hexlify, base64.b64encode, bytes):
+        yield pa.array(map(form, texts), pa.large_binary())
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return any(is_of(kind) for is_of in kinds)
+
+
 def _is_date(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind))
 
@@ -313,4 +330,5 @@ _FURTHER: Final[tuple[tuple[Callable[[Any], bool], _Notations], ...]] = (
     (pa.types.is_floating, _float_forms),
     (_is_date, _date_forms),
     (pa.types.is_timestamp, _moment_forms),
+    (_is_bytes, _byte_forms),
 )

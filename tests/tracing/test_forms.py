@@ -40,6 +40,7 @@ CODES = st.builds("DE{}".format, st.integers(10**19, 10**20 - 1))
 #: Not dense, as the numbers of a counter are: these are left out.
 NUMBERS = st.integers(1, 999_999).map(lambda n: 10**11 + n * 900_001).filter(lambda n: n % 10)
 DECIMALS = NUMBERS.map(lambda n: decimal.Decimal(n) / 100)
+BYTES = st.integers(0, 1 << 64).map(lambda n: hashlib.sha256(b"%d" % n).digest())
 DAYS = st.dates(datetime.date(1930, 1, 1), datetime.date(2029, 12, 31))
 
 
@@ -134,6 +135,10 @@ FORMS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
     "decimal": (DECIMALS, lambda it: f"{it:.2f}".encode()),
     "decimal in groups": (DECIMALS, lambda it: f"{it:,.2f}".encode()),
     "decimal, shortest": (DECIMALS, lambda it: f"{it.normalize():f}".encode()),
+    "binary as hexadecimal": (BYTES, lambda it: it.hex().encode()),
+    "binary as Base64": (BYTES, base64.b64encode),
+    "binary as Base64, URL-safe": (BYTES, lambda it: base64.urlsafe_b64encode(it).rstrip(b"=")),
+    "SHA-256 of binary": (BYTES, lambda it: hashlib.sha256(it).hexdigest().encode()),
     **{
         f"date {form}": (DAYS, partial(dated, form=form))
         for form in (
@@ -166,6 +171,17 @@ def findings(values: list[Any], written: bytes) -> list[tuple[Meaning, bool]]:
     confirm([trace], index)
     found = (it for part in trace.parts for it in occurrences(part, index))
     return [(it.verdict, 0 < it.confirmed == it.compared) for it in found]
+
+
+def test_binary_of_a_fixed_length_is_found_as_it_is_and_by_its_digest() -> None:
+    values = [hashlib.md5(b"%d" % n).digest() for n in range(9)]
+    searched = SearchedColumn(name="x", values=lambda: iter([pa.array(values, pa.binary(16))]))
+    index = WordIndex.build([searched], 1 << 20)
+    for write in (bytes, lambda it: hashlib.sha256(it).hexdigest().encode()):
+        trace = trace_text("x", "", b"\n".join(map(write, values)), index)
+        confirm([trace], index)
+        (found,) = (it for part in trace.parts for it in occurrences(part, index))
+        assert found.verdict is Meaning.VALUES
 
 
 @pytest.mark.parametrize("form", FORMS)
