@@ -138,6 +138,9 @@ def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
 
     A possible digest is reported to ``digest``.
     """
+    # One character, repeated, holds no word. Megabytes of it would be decoded in all ways.
+    if run.count(run[:1]) == len(run):
+        return
     run = run if _HEX.fullmatch(run) else _PREFIX.sub(b"", run)
     if (run.isdigit() and not _DIGITS_IN_HEX.fullmatch(run)) or _UUID.fullmatch(run):
         return

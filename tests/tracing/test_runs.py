@@ -45,3 +45,7 @@ def test_names_beside_a_run_do_not_hide_it() -> None:
     value = base64.b64encode(b"anna.huber@post.fi")
     text = b" ".join([NAMES[0].encode(), value, *(it.encode() for it in NAMES), value])
     assert b"".join(in_runs(text, lambda _: None)).count(b"anna.huber@post.fi") == 2
+
+
+def test_a_run_of_one_character_is_not_decoded() -> None:
+    assert list(in_runs(b"a" * 1_000 + b"\n", lambda _: None)) == []
