@@ -37,8 +37,8 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
 #: How much a word says: a word that texts have by chance, one that few have, an address as
-#: documents use them, and one that nobody writes by chance.
-COMMON, RARE, EXAMPLE, DISTINCTIVE = range(4)
+#: documents use them, one that nobody writes by chance, and a number that every counter reaches.
+COMMON, RARE, EXAMPLE, DISTINCTIVE, SERIAL = range(5)
 #: Threads that fold values.
 FOLDERS: Final = min(4, os.cpu_count() or 1)
 #: What an entry has beside the hash, in its lowest byte, while a column is read: whether the word
@@ -366,7 +366,7 @@ def _folded(given: Texts) -> _Folded:
     is_moment = len(given.moments) > 0
     digits = np.minimum(length, REST).astype(np.uint8)
     if is_moment:
-        info = np.full(len(hashes), COMMON | _IS_MOMENT, np.uint8)
+        info = np.full(len(hashes), (SERIAL if given.are_serial else COMMON) | _IS_MOMENT, np.uint8)
     else:
         info = np.where(is_number, digits | _IS_NUMBER, _kinds(known, length)).astype(np.uint8)
     info |= IS_VALUE * given.is_value

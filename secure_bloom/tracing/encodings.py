@@ -35,6 +35,15 @@ _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0
 _IN_RTF: Final = re.compile(rb"\\(?:'([0-9a-fA-F]{2})|u(-?[0-9]{3,5}) ?\??)")
 #: Letters of East Asian width, U+FF01 to U+FF5E.
 _EAST: Final = re.compile(rb"(?:\xef[\xbc\xbd][\x80-\xbf]){4}")
+#: What follows the letter it belongs to: marks of Latin, Greek and Cyrillic, of Arabic, parts of
+#: Korean syllables, marks of Japanese.  And the first bytes of these.
+_APART: Final = re.compile(
+    rb"\xcc[\x80-\xbf]|\xcd[\x80-\xaf]|\xd9[\x93-\x95]|\xe1[\x85-\x87][\x80-\xbf]"
+    rb"|\xe3\x82[\x99\x9a]"
+)
+_STARTS_APART: Final = b"\xcc\xcd\xd9\xe1\xe3"
+#: Bytes of any kind have such marks by chance, but are no UTF-8: more of them than this share.
+_OTHER_SHARE: Final = 0.05
 _ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
 #: Colours of a terminal, and tags inside a word.
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
@@ -313,6 +322,19 @@ def _narrow(text: bytes) -> bytes:
     return unicodedata.normalize("NFKC", text.decode("utf-8", "ignore")).encode()
 
 
+def _has_apart(text: bytes) -> bool:
+    return any(it in text for it in _STARTS_APART) and _APART.search(text) is not None
+
+
+def _composed(text: bytes) -> bytes:
+    """Return a text in the normal form NFKC. Nothing if it has this form, or is no UTF-8."""
+    letters = text.decode("utf-8", "ignore")
+    if len(letters.encode()) < (1 - _OTHER_SHARE) * len(text):
+        return b""
+    found = unicodedata.normalize("NFKC", letters)
+    return b"" if found == letters else found.encode()
+
+
 def _unescaped(text: bytes) -> bytes:
     def character(match: re.Match[bytes]) -> bytes:
         code = int(match[1] or match[2] or match[3], 8 if match[3] else 16)
@@ -356,6 +378,7 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
 )
 _WHOLE: Final[tuple[tuple[Callable[[bytes], object], Callable[[bytes], bytes]], ...]] = (
     (_is_latin, _from_latin),
+    (_has_apart, _composed),
     (_has_glued, partial(_GLUED.sub, rb"\1 ")),
     (_has_uu, _from_uu),
     (_is_pickle, partial(_OPCODES.sub, b"\n")),

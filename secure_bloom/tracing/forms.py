@@ -10,7 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +23,11 @@ import xxhash
 _DATES: Final = (
     "%Y%m%d", "%d%m%Y", "%m%d%Y", "%d%b%Y", "%b%d%Y", "%d%B%Y", "%B%d%Y", "%y%m%d", "%GW%V%u",
     "%Y%j",
+)  # fmt: skip
+#: How timestamps are written: as ISO 8601 does, and dates in other orders with a time after them.
+_TIMES: Final = (
+    "%Y%m%dT%H%M%S", "%Y%m%dT%H%M%SZ", "%Y%m%d%H%M%SZ", "%d%m%Y%H%M%S", "%m%d%Y%H%M%S",
+    "%d%b%Y%H%M%S", "%b%d%Y%H%M%S", "%d%B%Y%H%M%S", "%B%d%Y%H%M%S", "%y%m%d%H%M%S",
 )  # fmt: skip
 #: The months of languages, and what they write between day, month and year.
 _MONTHS: Final = {
@@ -99,7 +106,18 @@ def other_notations(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
                 plain = _texts(values)
                 yield from ((plain, texts) for texts in further(values))
         if _is_text(leaf.type):
-            yield from _without_zeros(leaf.drop_null().cast(pa.large_binary()))
+            texts = leaf.drop_null().cast(pa.large_binary())
+            yield from _without_zeros(texts)
+            yield from _composed(texts)
+
+
+def day_numbers(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield the dates of an array as :func:`other_notations` does, as days of the epoch."""
+    for leaf in _leaves(array):
+        if _is_date(leaf.type):
+            values = leaf.drop_null().unique()
+            days = values.cast(pa.date32()).cast(pa.int32())
+            yield _texts(values), _texts(days)
 
 
 def _without_zeros(values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
@@ -110,6 +128,18 @@ def _without_zeros(values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
     if found:
         kind = pa.large_binary()
         yield pa.array(found, kind), pa.array([stripped[it] for it in found], kind)
+
+
+def _composed(values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield the texts that are not in the normal form NFKC, and the same in this form."""
+    is_ascii = pc.string_is_ascii(values.view(pa.large_string()))
+    wide = [
+        it.decode("utf-8", "surrogateescape")
+        for it in values.filter(pc.invert(is_ascii)).to_pylist()
+    ]
+    found = [it for it in wide if not unicodedata.is_normalized("NFKC", it)]
+    if found:
+        yield _encoded(found), _encoded([unicodedata.normalize("NFKC", it) for it in found])
 
 
 def moments(array: pa.Array) -> Iterator[pa.Array]:
@@ -215,7 +245,7 @@ def _by_python(array: pa.Array) -> pa.Array:
 
 
 def _encoded(texts: list[str]) -> pa.Array:
-    return pa.array([text.encode() for text in texts], pa.large_binary())
+    return pa.array([it.encode("utf-8", "surrogateescape") for it in texts], pa.large_binary())
 
 
 def _number_forms(values: pa.Array) -> Iterator[pa.Array]:
@@ -227,23 +257,31 @@ def _number_forms(values: pa.Array) -> Iterator[pa.Array]:
 
 
 def _exponents(texts: list[str]) -> Iterator[pa.Array]:
-    """Yield large whole numbers as Java and Python write doubles: 1.2345678E7, 1.2345678e+07.
+    """Yield large, small and long numbers as Java and Python write doubles: 1.2E7, 1.2e+07.
 
-    Those that end in zeros come with them too: 1.23456780e+08.
+    Whole ones that end in zeros come with them too: 1.23456780e+08.
     """
-    digits = [text.lstrip("-") for text in texts]
-    large = [it if len(it) > 7 and it.isdigit() else "" for it in digits]
-    ends = [it if it.endswith("0") else "" for it in large]
-    for numbers, mantissa in ((large, _mantissa), (ends, str)):
+    numbers = [Decimal(it).copy_abs() if it else Decimal() for it in texts]
+    digits = ["".join(map(str, it.as_tuple().digits)).rstrip("0") for it in numbers]
+    powers = [it.adjusted() for it in numbers]
+    # Java writes other numbers without an exponent, and few digits with one are in any text.
+    kept = [
+        it if len(it) > 7 or not -3 <= power < 7 else ""
+        for it, power in zip(digits, powers, strict=True)
+    ]
+    short = [it and it + "0" * (len(it) == 1) for it in kept]
+    ends = [
+        f"{it:0<{power + 1}}" if it and len(it) <= power < _MOST_ZEROS else ""
+        for it, power in zip(kept, powers, strict=True)
+    ]
+    for mantissas in (short, ends):
         for width in (1, 2):
-            yield _encoded(
-                [f"{mantissa(it)}e{len(it) - 1:0{width}d}" if it else "" for it in numbers]
-            )
+            pairs = zip(mantissas, powers, strict=True)
+            yield _encoded([f"{it}e{abs(power):0{width}d}" if it else "" for it, power in pairs])
 
 
-def _mantissa(digits: str) -> str:
-    found = digits.rstrip("0")
-    return found + "0" * (len(found) == 1)
+#: Numbers with more digits are not written with all their zeros.
+_MOST_ZEROS: Final = 20
 
 
 def _decimal_forms(values: pa.Array) -> Iterator[pa.Array]:
@@ -254,7 +292,7 @@ def _decimal_forms(values: pa.Array) -> Iterator[pa.Array]:
     yield _encoded(shortest)
     yield _encoded([f"{whole}.{fraction or '0'}" for whole, fraction in pairs])
     yield _encoded([f"{whole}.{fraction:0<2s}" for whole, fraction in pairs])
-    yield from _exponents([it if "." not in it else "" for it in shortest])
+    yield from _exponents(shortest)
 
 
 def _float_forms(values: pa.Array) -> Iterator[pa.Array]:
@@ -264,9 +302,10 @@ def _float_forms(values: pa.Array) -> Iterator[pa.Array]:
     pairs = list(zip(numbers, whole, strict=True))
     yield _encoded([f"{it:.1f}" if is_whole else "" for it, is_whole in pairs])
     yield _encoded(["" if it is None else f"{it:.2f}" for it in numbers])
-    yield from _exponents(
-        [str(int(it)) if is_whole and it is not None else "" for it, is_whole in pairs]
-    )
+    # The shortest digits of a float of 32 bits are fewer than those of the same double.
+    shortest = values.cast(pa.string())
+    yield shortest.cast(pa.large_binary())
+    yield from _exponents(pc.if_else(pc.is_finite(values), shortest, "").to_pylist())
 
 
 def _date_forms(values: pa.Array) -> Iterator[pa.Array]:
@@ -295,9 +334,17 @@ _ORDINALS: Final = "thstndrd"
 
 
 def _moment_forms(values: pa.Array) -> Iterator[pa.Array]:
-    """Yield timestamps to the second, and as seconds, milli- and microseconds of the epoch."""
+    """Yield timestamps to the second, and as seconds, milli- and microseconds of the epoch.
+
+    A fraction and an offset such as +00:00 that follow are words of their own.
+    """
     seconds = values.cast(pa.timestamp("s"), safe=False)
     yield seconds.cast(pa.string()).cast(pa.large_binary())
+    for form in _TIMES:
+        texts = pc.strftime(seconds, form)
+        yield texts.cast(pa.large_binary())
+        if form[1] in "dm":
+            yield pc.utf8_ltrim(texts, "0").cast(pa.large_binary())
     for unit in ("s", "ms", "us"):
         numbers = values.cast(pa.timestamp(unit), safe=False).cast(pa.int64())
         yield numbers.cast(pa.string()).cast(pa.large_binary())

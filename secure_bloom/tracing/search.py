@@ -40,6 +40,8 @@ from secure_bloom.tracing.column_words import (
     DISTINCTIVE,
     FOLDERS,
     MASK,
+    REST,
+    SERIAL,
     Entries,
     WantedHashes,
     binary_parts,
@@ -586,9 +588,18 @@ def _own(part: PartTrace, owner: int, index: WordIndex) -> NDArray[np.intp]:
     return own
 
 
+def _are_serial(entries: NDArray[np.intp], index: WordIndex) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (index.entries[entries] & np.uint64(REST)) == SERIAL
+    return found
+
+
 def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIndex) -> None:
-    """If a part has a value in several notations, keep only one word of it."""
+    """If a part has a value in several notations, keep only one word of it.
+
+    A day of the epoch is kept as such, and only if the part has no other word of the date.
+    """
     own = _own(part, owner, index)
+    own = own[np.argsort(_are_serial(own, index), kind="stable")]
     is_value = index.are_values(own)
     hashes = index.entries[own] & MASK
     present = hashes[is_value]
@@ -596,7 +607,7 @@ def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIn
     # The value itself, if it is long enough to be searched for: parts have it in common.
     for other, at, entries in index.matches(values):
         if other == owner:
-            own[at] = entries
+            own[at] = np.where(_are_serial(own[at], index), own[at], entries)
     _, first = np.unique(values, return_index=True)
     others = part.entries[index.owners[part.entries] != owner]
     part.entries = distinct(np.concatenate([others, own[first]]))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import in_any_case
-from secure_bloom.tracing.forms import are_days, moments, other_notations, plain_texts
+from secure_bloom.tracing.forms import are_days, day_numbers, moments, other_notations, plain_texts
 
 if TYPE_CHECKING:
     from secure_bloom.reading.kept_table import Table
@@ -42,7 +42,7 @@ class Texts(NamedTuple):
 
     ``moments`` are the dates and times among the values. With ``are_days`` all of them are dates.
     ``is_value`` says that each text is a whole value. For texts in another notation, ``of`` has the
-    usual text of each one's value.
+    usual text of each one's value. With ``are_serial`` they are days of the epoch.
     """
 
     texts: pa.Array
@@ -50,6 +50,7 @@ class Texts(NamedTuple):
     is_value: bool
     are_days: bool = False
     of: pa.Array | None = None
+    are_serial: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +88,8 @@ class SearchedColumn:
                     yield Texts(PARTS[part](texts), times, is_value=False)
             for plain, texts in other_notations(array):
                 yield Texts(texts, times, is_value=False, of=plain)
+            for plain, texts in day_numbers(array):
+                yield Texts(texts, times, is_value=False, of=plain, are_serial=True)
 
 
 def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> SearchedColumn:

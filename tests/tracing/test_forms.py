@@ -13,6 +13,7 @@ import html
 import json
 import pickle
 import quopri
+import unicodedata
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -41,6 +42,12 @@ CODES = st.builds("DE{}".format, st.integers(10**19, 10**20 - 1))
 NUMBERS = st.integers(1, 999_999).map(lambda n: 10**11 + n * 900_001).filter(lambda n: n % 10)
 DECIMALS = NUMBERS.map(lambda n: decimal.Decimal(n) / 100)
 BYTES = st.integers(0, 1 << 64).map(lambda n: hashlib.sha256(b"%d" % n).digest())
+DOUBLES = NUMBERS.map(lambda n: n / 1000)
+SMALL_DOUBLES = st.integers(10**8, 10**9 - 1).filter(lambda n: n % 10).map(lambda n: n / 1e14)
+TIMES = st.datetimes(
+    datetime.datetime(1980, 1, 1), datetime.datetime(2029, 12, 31)
+).map(lambda it: it.replace(microsecond=0))  # fmt: skip
+LATE_DAYS = st.dates(datetime.date(2000, 1, 1), datetime.date(2024, 12, 31))
 DAYS = st.dates(datetime.date(1930, 1, 1), datetime.date(2029, 12, 31))
 
 
@@ -70,6 +77,12 @@ def rtf(text: str, form: str) -> bytes:
 
 def dated(day: datetime.date, form: str) -> bytes:
     return day.strftime(form).encode()
+
+
+def java(number: float) -> str:
+    """As Double.toString of Java writes large and small numbers."""
+    value = decimal.Decimal(repr(number))
+    return f"{value.scaleb(-value.adjusted()).normalize():f}E{value.adjusted()}"
 
 
 def digested(text: str, name: str, write: Callable[[bytes], bytes]) -> bytes:
@@ -139,6 +152,33 @@ FORMS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
     "binary as Base64": (BYTES, base64.b64encode),
     "binary as Base64, URL-safe": (BYTES, lambda it: base64.urlsafe_b64encode(it).rstrip(b"=")),
     "SHA-256 of binary": (BYTES, lambda it: hashlib.sha256(it).hexdigest().encode()),
+    "double of Java": (DOUBLES, lambda it: java(it).encode()),
+    "small double of Java": (SMALL_DOUBLES, lambda it: java(it).encode()),
+    "double of C": (DOUBLES, lambda it: java(it).replace("E", "e+0").encode()),
+    "decimal with an exponent": (DECIMALS, lambda it: f"{it.normalize():e}".encode()),
+    "marks after their letters": (WIDE, lambda it: unicodedata.normalize("NFD", it).encode()),
+    "letters with their marks": (
+        WIDE.map(partial(unicodedata.normalize, "NFD")),
+        lambda it: unicodedata.normalize("NFC", it).encode(),
+    ),
+    "Korean": (
+        st.builds("김철수{}@{}.kr".format, _NUMBER, _SMALL),
+        lambda it: unicodedata.normalize("NFKD", it).encode(),
+    ),
+    "date as days of the epoch": (
+        LATE_DAYS, lambda it: str((it - datetime.date(1970, 1, 1)).days).encode()),
+    "date with a time": (DAYS, lambda it: f"{it}T00:00:00".encode()),
+    **{
+        f"time {form}": (TIMES, partial(dated, form=form))
+        for form in (
+            "%Y-%m-%d %H:%M:%S", "%Y%m%dT%H%M%S", "%d.%m.%Y %H:%M:%S.000", "%m/%d/%Y %H:%M:%S",
+            "%d/%b/%Y:%H:%M:%S +0000", "%a, %d %B %Y %H:%M:%S", "%b %d, %Y %H:%M:%S",
+            "%y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%SZ", "%Y-%m-%d %H:%M:%S+00",
+            *(f"%Y-%m-%dT%H:%M:%S{fraction}{zone}" for fraction, zone in (
+                ("", ""), (".000", ""), ("", "Z"), (".000", "Z"), ("", "+00:00"),
+                (".000000", "+0000"), (".000000000", "Z"))),
+        )
+    },
     **{
         f"date {form}": (DAYS, partial(dated, form=form))
         for form in (
@@ -154,7 +194,7 @@ FORMS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
     "MD5 of capitals": (TEXTS, lambda it: digested(it.upper(), "md5", DIGESTS["hexadecimal"])),
 }  # fmt: skip
 #: Columns of few values are found by their share, so that many values are written.
-FEW = [name for name in FORMS if name.startswith("date ")]
+FEW = [name for name in FORMS if name.startswith(("date ", "time "))]
 
 
 def column(values: list[Any]) -> SearchedColumn:
@@ -197,6 +237,13 @@ def test_a_form_is_found_and_is_of_one_value_alone(form: str, data: st.DataObjec
     assert findings(values[:count], written) == [(Meaning.VALUES, True)]
     others = [it for it in values[count:] if fold(write(it)) not in fold(written)]
     assert findings(others, written) == []
+
+
+def test_a_counter_is_no_list_of_days() -> None:
+    days = [datetime.date(2000, 1, 1) + datetime.timedelta(days=6 * n) for n in range(1_500)]
+    numbers = [(it - datetime.date(1970, 1, 1)).days for it in days]
+    assert findings(days, "\n".join(map(str, numbers)).encode()) == [(Meaning.VALUES, True)]
+    assert findings(days, "\n".join(map(str, range(10_000, 20_000))).encode()) == []
 
 
 def test_a_new_form_is_a_pair_of_functions_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
