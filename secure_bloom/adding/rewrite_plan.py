@@ -43,13 +43,14 @@ class RewritePlan:
     """The new file: the first ``keep`` bytes of the old one, then ``tail``.
 
     ``tail`` is empty when there is nothing to do.  ``notes`` name readers that cannot use the new
-    filters.
+    filters.  ``reclaimed`` counts the bytes of older filters and footers that the new file lacks.
     """
 
     keep: int
     tail: tuple[bytes, ...]
     filters: tuple[FilterReport, ...]
     notes: tuple[str, ...] = ()
+    reclaimed: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -136,7 +137,11 @@ def plan_rewrite(
     end = close_footer(footer, with_filters(footer, places))
     tail = new_tail(end, keep, parts, append=append)
     return RewritePlan(
-        keep=keep, tail=tail, filters=(*filters, *skipped), notes=tuple(_reader_notes(tasks))
+        keep=keep,
+        tail=tail,
+        filters=(*filters, *skipped),
+        notes=tuple(_reader_notes(tasks)),
+        reclaimed=max(0, footer.tail.offset - keep),
     )
 
 

@@ -175,7 +175,9 @@ class Trier:
                 file = CountedFile(opened)
                 keys = file_keys(self._resolver, opened)
                 plans[path] = plan_rewrite(file, keys, request, row_groups=groups)
-            added += 0 if plans[path].is_empty else plans[path].size - opened.size
+            if not (plan := plans[path]).is_empty:
+                # What an earlier run left dead is no gain of this column.
+                added += plan.size + plan.reclaimed - opened.size
             read += covered(file.extents)
             tick()
         seconds = time.perf_counter() - started

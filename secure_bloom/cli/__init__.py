@@ -103,7 +103,7 @@ def _run(arguments: list[str]) -> int | _Failure:
             _close_stdout()
         return _of_library(error, arguments)
     except click.ClickException as error:
-        return _Failure(message=_usage_message(error), hint=_usage_hint(error))
+        return _Failure(message=_usage_message(error), hint=_usage_hint(error, arguments))
     except (KeyboardInterrupt, click.Abort):
         return _Failure(
             message="interrupted; finished files keep their changes, the others are unchanged",
@@ -171,10 +171,13 @@ def _usage_message(error: click.ClickException) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _usage_hint(error: click.ClickException) -> str | None:
+def _usage_hint(error: click.ClickException, arguments: list[str]) -> str | None:
     if not isinstance(error, click.UsageError):
         return None
-    command = error.ctx.command_path if error.ctx else "secure-bloom"
+    from secure_bloom.cli.runnable_hints import verb_run
+
+    # click's parser does not say in which verb an option lacks its value.
+    command = error.ctx.command_path if error.ctx else verb_run(cli, arguments)[0]
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
         return "write -- before values that start with a minus: probe PATH COLUMN -- -5"
     return f"see {command} --help"

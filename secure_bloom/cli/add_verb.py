@@ -281,7 +281,12 @@ def _print_estimate(cost: CostEstimate) -> None:
     )
     hours = ", ".join(f"{_duration(time)} on {cores}" for cores, time in cost.hours.items())
     driver, process = human_bytes(cost.driver_memory), human_bytes(cost.process_memory)
-    print_line(f"  {human_bytes(cost.bytes_added)} are added ({cost.share_added:.2%}{sure})")
+    change = (
+        f"{human_bytes(cost.bytes_added)} are added"
+        if cost.bytes_added >= 0
+        else f"{human_bytes(-cost.bytes_added)} less: more dead bytes go than filters come"
+    )
+    print_line(f"  {change} ({cost.share_added:.2%}{sure})")
     print_line(f"  {counted(cost.requests, 'request')}, if the files are in an object store")
     print_line(f"  {_duration(cost.cpu_hours)} of CPU time: {hours} cores")
     print_line(f"  memory: {driver} of a driver on Spark, {process} of one process here")

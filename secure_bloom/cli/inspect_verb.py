@@ -23,7 +23,12 @@ from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
     from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription
-    from secure_bloom.inspecting.files import ColumnInspection, FileInspection, InspectReport
+    from secure_bloom.inspecting.files import (
+        BloomInspection,
+        ColumnInspection,
+        FileInspection,
+        InspectReport,
+    )
     from secure_bloom.paimon.index_description import PaimonInspection
 
 
@@ -94,21 +99,26 @@ def _print_summary(files: Sequence[FileInspection], *, verbose: bool) -> None:
     headers = ("file", "footer", "keys", "rows>", "row groups>", "in clear>", "with filters>")
     names = short_names([file.path for file in files])
     print_files(headers, [_file_row(file, names[file.path]) for file in files], verbose=verbose)
-    rows = sum(file.rows or 0 for file in files)
-    groups = sum(len(file.row_groups) for file in files)
+    readable = [file for file in files if file.rows is not None]
+    rows = sum(file.rows or 0 for file in readable)
+    groups = sum(len(file.row_groups) for file in readable)
+    some = "" if len(readable) == len(files) else f"; {len(readable):,} can be read"
     print_line(
-        f"{counted(len(files), 'file')}, {counted(rows, 'row')}, {counted(groups, 'row group')}"
+        f"{counted(len(files), 'file')}{some}, {counted(rows, 'row')}, "
+        f"{counted(groups, 'row group')}"
     )
     print_line("-v shows the columns of each file")
 
 
 def _file_row(file: FileInspection, name: str) -> tuple[object, ...]:
     columns = [column for group in file.row_groups for column in group.columns]
+    if file.rows is None:
+        return (name, file.footer, ", ".join(_keys_of(file)), *"????")
     return (
         name,
         file.footer,
         ", ".join(_keys_of(file)),
-        f"{file.rows or 0:,}",
+        f"{file.rows:,}",
         len(file.row_groups),
         len({column.column for column in columns if column.encrypted == "no"}),
         len({column.column for column in columns if column.bloom is not None}),
@@ -184,7 +194,18 @@ def _column_row(chunks: list[ColumnInspection]) -> tuple[object, ...]:
         first.type.rpartition(" ")[2].lower(),
         _KEY_PLACES[first.encrypted].format(key=first.key or "unnamed"),
         have,
-        f"{sum(bloom.bytes or 0 for bloom in blooms):,}" if blooms else None,
+        _size_of(blooms),
         percent(max((b.fpp for b in blooms if b.fpp is not None), default=None)),
         percent(max((b.fill for b in blooms if b.fill is not None), default=None)),
     )
+
+
+def _size_of(blooms: list[BloomInspection]) -> str | None:
+    """Return the bytes of the bitsets, or of all that is stored of filters that cannot be read."""
+    if not blooms:
+        return None
+    if all(bloom.bytes is not None for bloom in blooms):
+        return f"{sum(bloom.bytes or 0 for bloom in blooms):,}"
+    if all(bloom.length is not None for bloom in blooms):
+        return f"{sum(bloom.length or 0 for bloom in blooms):,} encrypted"
+    return "?"

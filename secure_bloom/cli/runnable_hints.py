@@ -56,7 +56,7 @@ def one_run_each(
 
     For a table that the verb cannot write, return a sentence.
     """
-    command = _verb(verbs, arguments)
+    _, command = verb_run(verbs, arguments)
     if command.name not in _OF_TABLES or not error.tables or "--" in arguments:
         return []
     start = arguments.index(command.name) + 1
@@ -102,7 +102,8 @@ def one_run_each(
 
 def _options(command: click.Command, arguments: Sequence[str]) -> dict[str, str]:
     """Return a mapping from parameter names to options, for the verb that is run."""
-    command, found = _verb(command, arguments), {}
+    found: dict[str, str] = {}
+    _, command = verb_run(command, arguments)
     for option in command.params:
         if isinstance(option, click.Option):
             long = max(option.opts, key=len)
@@ -110,12 +111,15 @@ def _options(command: click.Command, arguments: Sequence[str]) -> dict[str, str]
     return found
 
 
-def _verb(command: click.Command, arguments: Sequence[str]) -> click.Command:
-    """Return the verb that is run."""
+def verb_run(command: click.Command, arguments: Sequence[str]) -> tuple[str, click.Command]:
+    """Return the verb that is run, and before it how a shell calls it."""
+    called = "secure-bloom"
     for word in arguments:
         if isinstance(command, click.Group):
-            command = command.get_command(click.Context(command), word) or command
-    return command
+            verb = command.get_command(click.Context(command), word)
+            if verb is not None:
+                called, command = f"{called} {word}", verb
+    return called, command
 
 
 def with_runnable_hints(

@@ -206,7 +206,9 @@ def plain_report(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
     """Do the job on files of no table. Return its report, and give its notes as warnings."""
     check_report(files.spark, wanted, files.roots)
     reported = run_file_job(files, job, wanted)
-    warn_of((*reported.notes(), *_summary_notes(reported.report, files, job)))
+    # Only a selection leaves a job without files: a path that leads to none is an error.
+    chosen = () if files.count else ("no file was chosen: `where` and `since` leave out all",)
+    warn_of((*chosen, *reported.notes(), *_summary_notes(reported.report, files, job)))
     return reported.wanted_by(wanted)
 
 

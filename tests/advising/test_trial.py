@@ -8,7 +8,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.advising import sample
-from testing.tables import KEYRING
+from testing.tables import KEYRING, Mode, customers, write
 from tests.advising.accuracy import LOOKUPS, measure
 from tests.advising.seeded import TABLES
 
@@ -91,3 +91,13 @@ def test_a_filter_that_serves_nothing_is_still_named(tmp_path: Path) -> None:
     assert not column.gains
     assert column.reason.startswith("sorted: ")
     assert column.reason.endswith("; it has filters")
+
+
+def test_dead_filters_of_other_columns_are_no_gain_of_a_column(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", customers(300), Mode.PLAIN, row_group_size=100)
+    sb.add_bloom_filters(path, columns=["email"])
+    [before] = sb.advise(path, columns=["id"]).columns
+    sb.add_bloom_filters(path, columns=["email"], replace_filters=True, in_place=True)
+    [after] = sb.advise(path, columns=["id"]).columns
+    wanted = before.to_dict()["bytes_added"]
+    assert after.to_dict()["bytes_added"] == pytest.approx(wanted, abs=100)

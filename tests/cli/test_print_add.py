@@ -147,3 +147,6 @@ def test_a_cost_below_a_tenth_of_a_second_is_not_nothing(
     )
     text = shown(capsys, AddReport(files=(added(),), dry_run=True, estimate=cost))
     assert "less than 0.1 s of CPU time: less than 0.1 s on 1, 1.0 s on 8 cores" in text
+    less = replace(cost, bytes_added=-2048, share_added=-0.5)
+    text = shown(capsys, AddReport(files=(added(),), dry_run=True, estimate=less))
+    assert "  2.0 KiB less: more dead bytes go than filters come (-50.00%)" in text

@@ -85,6 +85,24 @@ def test_what_cannot_be_looked_at_is_a_question_mark_and_a_note(
     assert any("email" in line and "?" in line for line in lines[3:])
 
 
+@pytest.mark.parametrize(("length", "size"), [(96, "192 encrypted"), (None, "?")])
+def test_the_size_of_a_filter_that_cannot_be_read_is_what_is_stored(
+    capsys: pytest.CaptureFixture[str], length: int | None, size: str
+) -> None:
+    locked = replace(EMAIL, bloom=BloomInspection(offset=4, length=length), note="no key")
+    groups = tuple(replace(group, columns=(locked,)) for group in GROUPS)
+    (row,) = [it for it in shown(capsys, replace(FILE, row_groups=groups)) if " k_pii " in it]
+    assert row.split("2 of 2")[1].strip() == size
+
+
+def test_files_that_cannot_be_opened_count_no_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    locked = replace(FILE, path="x.parquet", rows=None, row_groups=(), note="no key")
+    lines = shown(capsys, *(replace(FILE, path=f"{i}.parquet") for i in range(11)), locked)
+    (row,) = [line for line in lines if "x.parquet" in line and "note" not in line]
+    assert row.split()[-4:] == ["?"] * 4
+    assert "12 files; 11 can be read, 660 rows, 22 row groups" in lines
+
+
 def test_a_filter_that_misses_values_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = replace(EMAIL, bloom=replace(FILTER, missed=3))
     group = RowGroupInspection(row_group=0, rows=60, columns=(wrong,))

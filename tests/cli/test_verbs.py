@@ -107,6 +107,8 @@ BAD_CALLS = [
     (("inspect", "{policy}"), ["policy.toml", "not a Parquet file"]),
     (("fly",), ["fly"]),
     (("add", "--fast"), ["--fast"]),
+    (("add", "x", "--since"), ["--since", "see secure-bloom add --help"]),
+    (("paimon", "build", "x", "--since"), ["--since", "see secure-bloom paimon build --help"]),
 ]
 
 

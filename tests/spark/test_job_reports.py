@@ -221,3 +221,10 @@ def test_the_log_counts_files_and_names_none(
     assert int(begin.split(", ")[1].split()[0]) < size
     assert end.startswith("end: 3 files, 1 failed, 0 with notes, ")
     assert "id" not in begin + end.replace("with", "")
+
+
+def test_a_selection_of_no_file_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": range(10)}), tmp_path / "0.parquet")
+    with pytest.warns(UserWarning, match="no file was chosen"):
+        report = add_bloom_filters(spark, tmp_path, columns=["id"], since="2100-01-01")
+    assert report.count() == 0
