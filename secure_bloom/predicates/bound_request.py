@@ -146,14 +146,28 @@ class Request:
 
         The columns ``whole`` are read with all members.
         """
-        left_out = {
-            ordinal
-            for name in self._partly_read
-            if name not in whole
-            for member, ordinal in columns.members(name)
-            if not self._reads(member)
-        }
+        left_out: set[int] = set()
+        for name in self._partly_read:
+            if name not in whole:
+                members = columns.members(name)
+                read = self._read_of([member for member, _ in members])
+                left_out.update(ordinal for member, ordinal in members if member not in read)
         return columns.without(frozenset(left_out))
+
+    def _read_of(self, members: Sequence[Member]) -> set[Member]:
+        """Return the members that are read, among those that a file has of one column.
+
+        Where a structure is null, only its members say.  So if a hidden member is shown, another of
+        the same structure is read, or of the innermost structure around it that has one.
+        """
+        read = set(filter(self._reads, members))
+        readable = [member for member in members if member not in self.hidden.members]
+        for hidden in self.hidden.members.intersection(members) & self._shown:
+            around = (hidden[:length] for length in range(len(hidden) - 1, 0, -1))
+            beside = (list(filter(_is_below([path]), readable)) for path in around)
+            if (found := next(filter(None, beside), [])) and read.isdisjoint(found):
+                read.add(min(found, key=len))
+        return read
 
     @functools.cached_property
     def _partly_read(self) -> Sequence[str]:

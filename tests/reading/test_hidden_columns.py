@@ -163,6 +163,45 @@ def test_members_that_are_read_alone_are_those_of_pyarrow(tmp_path: Path) -> Non
             assert found.select(judge.column_names).to_pylist() == judge.to_pylist()
 
 
+@pytest.mark.parametrize("where", [None, "id >= 0", "id in (4, 7)", "address.city = 'c1'"])
+def test_a_hidden_member_alone_is_in_a_structure_that_is_null_where_it_is(
+    lake: Path, where: str | None
+) -> None:
+    with sb.open_table(lake, keys=ANALYST, missing_keys="null") as opened:
+        # A condition on the structure reads all members.
+        judges = opened.read(where)
+        for wanted in (
+            ["address.zip", "phones.element.number"],
+            ["address.geo.lat"],
+            ["address.geo.lat", "address.city", "phones"],
+        ):
+            expected = [_only(row, wanted) for row in judges.to_pylist()]
+            assert opened.read(where, columns=wanted).to_pylist() == expected
+            batches = opened.read_batches(where, columns=wanted)
+            assert [row for it in batches for row in it.to_pylist()] == expected
+            plan = opened.plan(where, columns=wanted)
+            planned = [sb.read_row_groups(plan, file, keys=ANALYST) for file in plan.files]
+            assert [row for it in planned for one in it for row in one.to_pylist()] == expected
+
+
+def _only(row: dict, wanted: list[str]) -> dict:
+    """Return a row with only the members that were asked for."""
+
+    def picked(value: object, paths: list[list[str]]) -> object:
+        if value is None or [] in paths:
+            return value
+        if isinstance(value, list):
+            return [picked(it, [path[1:] for path in paths]) for it in value]
+        tops = dict.fromkeys(path[0] for path in paths)
+        return {
+            top: picked(value[top], [path[1:] for path in paths if path[0] == top]) for top in tops
+        }
+
+    found = picked(row, [name.split(".") for name in wanted])
+    assert isinstance(found, dict)
+    return found
+
+
 @pytest.mark.parametrize("missing_keys", ["error", "null", "drop"])
 def test_conditions_on_readable_members(lake: Path, missing_keys: str) -> None:
     rows = sb.read_table(
