@@ -1,7 +1,8 @@
 """List the files that paths mean. For a table with a log, list only the live files.
 
 A path may be the table's folder, a folder or a file in it, or a pattern. Files that the log does
-not name are not read.  Tables whose log is not honoured are refused.
+not name are not read.  Tables whose log is not honoured are refused, unless they are also given by
+the address of a catalog: then the catalog says which files live.
 """
 
 from __future__ import annotations
@@ -163,6 +164,8 @@ class _Listed:
         self._paths: dict[Hashable, str] = {}
         self._folders: list[str] = []
         self._tables: dict[Hashable, ListedTable] = {}
+        #: The tables of a catalog by the keys of their folders.
+        self._cataloged: dict[Hashable, ListedTable] = {}
         self._files: dict[str, ListedFile] = {}
         self._names: dict[str, ColumnMapping] = {}
         #: The trees whose folders were listed.
@@ -199,7 +202,8 @@ class _Listed:
 
         The table then has a schema but no rows.
         """
-        table = None if path is None else self._tables.get(tree_of(path).key(path))
+        key = None if path is None else tree_of(path).key(path)
+        table = self._tables.get(key) or self._cataloged.get(key)
         return table is not None and table.state is not None and not table.files
 
     def take(self, paths: Collection[str]) -> None:
@@ -216,6 +220,9 @@ class _Listed:
         try:
             log = refuse_folder(tree, folder, folders, honoured=listed_by_log())
         except UnsupportedFeatureError as error:
+            table = self._cataloged.get(tree.key(folder))
+            if table is not None:
+                return list(table.files)
             if self._refused is None or folder.rstrip("/") in self._given:
                 raise
             self._refused.append(error)
@@ -226,6 +233,9 @@ class _Listed:
         """Add the files of a table that the caller named by a path or in a catalog."""
         table = replace(named.list_table(path, self._at), named=path)
         self._tables[path] = table
+        if is_catalog_address(path):
+            for place in (it.rstrip("/") for it in table.locations):
+                self._cataloged[tree_of(place).key(place)] = table
         self._files |= table.files
         self._names |= {it: names for it in table.files if (names := table.names_of(it))}
         self.take(table.files)
@@ -264,10 +274,13 @@ class _Listed:
             try:
                 above = refuse_above([inside[0]], listed_by_log())
             except UnsupportedFeatureError as error:
+                dropped.update(inside)
+                place = error.path or ""
+                if tree_of(place).key(place) in self._cataloged:
+                    continue
                 if self._refused is None:
                     raise
                 self._refused.append(error)
-                dropped.update(inside)
                 continue
             table = _table_above(inside[0], above)
             if table is not None:

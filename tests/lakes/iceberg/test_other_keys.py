@@ -23,6 +23,7 @@ from testing.tables import KEYRING
 from tests.lakes.iceberg.tables import (
     BY_CITY,
     NAME,
+    SCHEMA,
     all_rows,
     committed_meanwhile,
     data_files,
@@ -459,3 +460,40 @@ def test_an_audit_looks_for_old_files_in_each_folder_of_the_table(
     assert shown == old | {str(local(path)) for path in data_files(table)}
     (fix,) = {it.fix for it in report.findings if it.path in old}
     assert "expire_snapshots" in fix
+
+
+@pytest.mark.parametrize("below", ["", "db", "db/people"])
+def test_a_folder_with_a_table_of_the_catalog_is_judged_by_the_table(
+    catalog: SqlCatalog, tmp_path: Path, below: str
+) -> None:
+    """Each file counts once: as a live one, or as one that the table does not name."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[footer]\nkey = "k"\n[columns.email]\nkey = "k"\n')
+    table = people(catalog, files=1)
+    (old,) = (str(local(path)) for path in data_files(table))
+    table.delete("id < 50")
+    given = [str(tmp_path / "warehouse" / below).rstrip("/"), NAME]
+    for paths in (given, given[::-1]):
+        report = sb.audit(paths, policy=policy, without_keys=True)
+        found = {it.id for it in report.findings}
+        assert found == {"column-in-clear", "footer-not-encrypted", "table-log-in-clear"}
+        shown = {it.path: it for it in report.findings if it.id == "column-in-clear"}
+        assert list(report.paths) == [str(local(path)) for path in data_files(table)]
+        assert shown.keys() == {old, *report.paths}
+        assert "the current version of the table does not name" in shown[old].what
+        assert "expire_snapshots" in shown[old].fix
+        used = sb.keys_used(paths)
+        assert used.files == sb.keys_used(NAME).files
+        assert not used.incomplete
+
+
+def test_only_the_given_table_of_the_catalog_counts_as_looked_at(
+    catalog: SqlCatalog, tmp_path: Path
+) -> None:
+    people(catalog, files=1)
+    catalog.create_table("db.others", SCHEMA).append(rows(0))
+    report = sb.audit([str(tmp_path / "warehouse"), NAME], policy=sb.KeyPolicy())
+    (refused,) = [it for it in report.findings if it.id == "unchecked-feature"]
+    assert Path(refused.path or "").name == "others"
+    with pytest.raises(UnsupportedFeatureError, match="own log"):
+        sb.keys_used([str(tmp_path / "warehouse"), NAME])
