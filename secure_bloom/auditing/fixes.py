@@ -20,7 +20,8 @@ from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.key_rules import KEYS_IN_LAKE
 from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_FIX, PAIMON_INDEX_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.lakes import TableListing, is_in_catalog
+from secure_bloom.encryption.table_patterns import is_catalog_address
+from secure_bloom.lakes import TableListing
 from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.lakes.table_format import ListedTable, TableFormat
 from secure_bloom.reports.text import legible, shell_word
@@ -77,7 +78,7 @@ class Targets:
         self._unknown_keys = unknown_keys
         self._is_latest = is_latest
         # A table of a catalog has no plain files.
-        paths = (local_path(path) for path in given if not is_in_catalog(path))
+        paths = (local_path(path) for path in given if not is_catalog_address(path))
         self._given = [(path, _place(path)) for path in paths]
         self._places = [
             (_place(place), it) for it in self._tables for place in (it.place, *it.locations)

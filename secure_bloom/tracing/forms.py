@@ -142,6 +142,15 @@ def _composed(values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
         yield _encoded(found), _encoded([unicodedata.normalize("NFKC", it) for it in found])
 
 
+def written_bytes(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield bytes that are no text as hexadecimal and as Base64: decoded, they have few words."""
+    for leaf in _leaves(array):
+        if _is_bytes(leaf.type):
+            values = [it for it in leaf.drop_null().to_pylist() if not _is_utf8(it)]
+            for write in (binascii.hexlify, base64.b64encode):
+                yield pa.array(map(write, values), pa.large_binary())
+
+
 def moments(array: pa.Array) -> Iterator[pa.Array]:
     """Yield the dates and times of an array as numbers, without nulls. Dates count days."""
     for leaf in _leaves(array):
@@ -204,6 +213,19 @@ def _leaves(array: pa.Array) -> Iterator[pa.Array]:
 def _is_text(kind: pa.DataType) -> bool:
     views = (pa.string_view(), pa.binary_view())
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), *views)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return kind == pa.binary_view() or any(is_of(kind) for is_of in kinds)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -350,21 +372,6 @@ def _moment_forms(values: pa.Array) -> Iterator[pa.Array]:
         yield numbers.cast(pa.string()).cast(pa.large_binary())
 
 
-def _byte_forms(values: pa.Array) -> Iterator[pa.Array]:
-    """Yield bytes that are no ASCII text: as hexadecimal, as Base64, and as they are.
-
-    Base64 is searched as it is written too: decoded, such bytes have no words.
-    """
-    texts = [it if not it.isascii() else b"" for it in values.to_pylist()]
-    for form in (binascii.hexlify, base64.b64encode, bytes):
-        yield pa.array(map(form, texts), pa.large_binary())
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    return any(is_of(kind) for is_of in kinds)
-
-
 def _is_date(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind))
 
@@ -377,5 +384,4 @@ _FURTHER: Final[tuple[tuple[Callable[[Any], bool], _Notations], ...]] = (
     (pa.types.is_floating, _float_forms),
     (_is_date, _date_forms),
     (pa.types.is_timestamp, _moment_forms),
-    (_is_bytes, _byte_forms),
 )

@@ -241,12 +241,17 @@ class _Scan:
         traces = _traces_of(texts, self._index, unread)
         reasons = sorted({reason for some in unread.values() for reason in some})
         self.unread |= {(seen.place, reason): None for reason in reasons}
-        sure = sorted(text for text, part in traces.items() if len(part.entries))
+        sure, known = list[bytes](), set[int]()
+        # Short texts first: a word in a few letters says more than the same word in a long text.
+        for text, part in sorted(traces.items(), key=lambda it: (len(it[0]), it[0])):
+            entries = set(part.entries.tolist())
+            if entries <= known:
+                seen.take_unsure(text, part.digests)
+            else:
+                sure.append(text)
+                known |= entries
         for text in _blocks(_as_utf8(iter([b"\n".join(sure)]), seen)):
             self._take_text(text, seen, 0)
-        for text, part in traces.items():
-            if not len(part.entries):
-                seen.take_unsure(text, part.digests)
 
     def _in_block(self, place: str, block: bytes) -> _Seen:
         seen = _Seen(self._index, place)

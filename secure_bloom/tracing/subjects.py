@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import in_any_case
-from secure_bloom.tracing.forms import are_days, day_numbers, moments, other_notations, plain_texts
+from secure_bloom.tracing.forms import (
+    are_days,
+    day_numbers,
+    moments,
+    other_notations,
+    plain_texts,
+    written_bytes,
+)
 
 if TYPE_CHECKING:
     from secure_bloom.reading.kept_table import Table
@@ -86,6 +93,8 @@ class SearchedColumn:
                 yield Texts(texts, times, is_value=True, are_days=are_days(array))
                 for part in self.parts:
                     yield Texts(PARTS[part](texts), times, is_value=False)
+            for texts in written_bytes(array):
+                yield Texts(texts, times, is_value=False)
             for plain, texts in other_notations(array):
                 yield Texts(texts, times, is_value=False, of=plain)
             for plain, texts in day_numbers(array):

@@ -109,6 +109,7 @@ def test_on_a_terminal_that_is_too_narrow_no_cell_is_cut(
 def test_a_table_in_a_pipe_has_100_columns_and_loses_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     path, key = f"lake/{'x' * 90}.parquet", "k" * 120
     print_table(("file", "status", "key", "rows>"), [[path, "a status " * 12, key, 3]])
     first, *lines = capsys.readouterr().out.splitlines()

@@ -28,5 +28,5 @@ def test_the_module_of_a_store_has_every_request(store: ObjectStore) -> None:
 def test_a_file_system_without_a_record_has_no_abilities() -> None:
     store = store_of(fs.LocalFileSystem())
     assert store.mark((None, 1, 2, b"tag")) is None
-    with pytest.raises(UnsupportedFeatureError, match="without an SDK"):
+    with pytest.raises(UnsupportedFeatureError, match="that only an SDK sends"):
         sdk_of(store)
