@@ -95,7 +95,10 @@ def test_the_size_of_a_filter_that_cannot_be_read_is_what_is_stored(
     assert row.split("2 of 2")[1].strip() == size
 
 
-def test_files_that_cannot_be_opened_count_no_rows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_cannot_be_opened_count_no_rows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     locked = replace(FILE, path="x.parquet", rows=None, row_groups=(), note="no key")
     lines = shown(capsys, *(replace(FILE, path=f"{i}.parquet") for i in range(11)), locked)
     (row,) = [line for line in lines if "x.parquet" in line and "note" not in line]
