@@ -292,6 +292,9 @@ def with_hidden(asked: Request, hidden: HiddenColumns, *, by_name: bool) -> Requ
     shown = [(column.name, hidden.shown(column)) for column in asked.output_schema]
     gone = [name for name, column in shown if column is None]
     if gone and (by_name or len(gone) == len(shown)):
-        raise left_out(gone[0])
+        column = asked.output_schema.field(gone[0])
+        # Other members of the column may be readable: the error names the one that is not.
+        is_whole = column.type == asked.schema.field(gone[0]).type
+        raise left_out(gone[0] if is_whole else ".".join(members_of(column)[0]))
     left = pa.schema([column for _, column in shown if column is not None])
     return replace(asked, output_schema=left, hidden=hidden)

@@ -94,7 +94,8 @@ def _lines(report: ReadReport) -> Iterator[str]:
     steps = ", ".join(f"{step} {spent:.2f}" for step, spent in report.seconds.items())
     yield f"seconds:    {steps}"
     if report.hidden:
-        yield f"hidden:     {legible(', '.join(report.hidden))}: their keys are missing"
+        missing = "its key is missing" if len(report.hidden) == 1 else "their keys are missing"
+        yield f"hidden:     {legible(', '.join(report.hidden))}: {missing}"
     for line in report.advice:
         yield f"advice: {legible(line)}"
 

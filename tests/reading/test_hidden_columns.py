@@ -449,15 +449,19 @@ def test_what_is_hidden_is_named(table: sb.Table) -> None:
     report = table.explain(missing_keys="null")
     assert report.hidden == HIDDEN
     assert report.to_dict()["hidden"] == list(HIDDEN)
+    assert f"hidden:     {', '.join(HIDDEN)}: their keys are missing" in str(report)
+    one = table.explain(columns=["id", "email"], missing_keys="null")
+    assert "hidden:     email: its key is missing" in str(one)
     assert "no key: address.geo.lat, address.zip" in table._repr_html_()
     shown = table.read(missing_keys="null").schema.field("email")
     assert shown.metadata == {b"secure_bloom.hidden": b"email"}
 
 
 def test_a_column_that_is_left_out_cannot_be_asked_for(table: sb.Table) -> None:
-    for name in ("email", "address.zip", "tags"):
-        with pytest.raises(KeyUnavailableError, match="the read leaves it out"):
+    for name in ("email", "address.zip", "address.geo.lat", "phones.element.number", "tags"):
+        with pytest.raises(KeyUnavailableError, match="the read leaves it out") as raised:
             table.read(columns=["id", name], missing_keys="drop")
+        assert raised.value.column == name
         assert table.read(columns=["id", name], missing_keys="null").num_rows == 12
 
 
