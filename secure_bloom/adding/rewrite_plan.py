@@ -155,9 +155,9 @@ def _reader_notes(tasks: Iterable[Task]) -> Iterator[str]:
             "a column that is encrypted with the footer key and has a filter; "
             "`[readers] duckdb = true` in the policy refuses these filters"
         )
-    for name, chunk in chunks.items():
-        if chunk.leaf.type is Type.INT96:
-            yield f"{READERS}column {name} is {INT96_NOTE}"
+    rounded = [name for name, chunk in chunks.items() if chunk.leaf.type is Type.INT96]
+    if rounded:
+        yield f"{READERS}{named_columns(rounded)}: {INT96_NOTE}"
 
 
 def new_tail(

@@ -14,7 +14,7 @@ import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from secure_bloom.calling.close_names import CloseNames, differ_by_number
 from secure_bloom.encryption.file_keys import KeyResolver, asked_once
@@ -25,6 +25,9 @@ from secure_bloom.reports.text import shell_word
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
+
+#: Two names in use with at least this likeness may be one name, misspelt.
+_ALIKE: Final = 0.85
 
 GivenKeys: TypeAlias = Keyring | KmsClient | ExplicitKeys | None
 GivenPolicy: TypeAlias = "KeyPolicy | str | PathLike[str] | None"
@@ -155,7 +158,8 @@ def lacking_keys_hint(names: Iterable[str], kms: KmsClient, policy: KeyPolicy | 
     """Return the hint for master keys that ``kms`` lacks: which are misspelt, how to make others.
 
     A name counts as misspelt if ``kms`` has a key with a similar name that the policy does not
-    name. Names that differ only by numbers, such as those of years, do not count as similar.
+    name. If the policy names the similar key, the name may be misspelt or new. Names that differ
+    only by numbers, such as those of years, do not count as similar.
     """
     if not isinstance(kms, Keyring):
         # Other clients can say whether they have a key, and not which ones.
@@ -164,9 +168,11 @@ def lacking_keys_hint(names: Iterable[str], kms: KmsClient, policy: KeyPolicy | 
     others, hints, new = CloseNames(kms.master_keys.keys() - named), [], []
     for name in names:
         close = [it for it in others.close(name, 3) if not differ_by_number(it, name)]
-        if close:
-            hints.append(f"{name}: did you mean {close[0]!r}?")
-        else:
+        used = CloseNames(kms.master_keys).close(name, 3, _ALIKE)
+        alike = close or [it for it in used if not differ_by_number(it, name)]
+        if alike:
+            hints.append(f"{name}: did you mean {alike[0]!r}?")
+        if not close:
             new.append(f"--add {shell_word(name)}")
     if new:
         path = None if policy is None else policy.keyring_path()

@@ -38,12 +38,12 @@ from secure_bloom.parquet.schema import (
 )
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reading.table_leaves import table_leaves
-from secure_bloom.reports.text import legible, shell_word
+from secure_bloom.reports.text import legible, named_columns, shell_word
 
 #: Names of keys with at least this likeness may be one name, misspelt.
 _ALIKE = 0.85
 _WILL_BE_INT96 = (
-    "a timestamp, which Spark writes as INT96 unless the session has "
+    "Spark writes timestamps as INT96 unless the session has "
     "spark.sql.parquet.outputTimestampType = TIMESTAMP_MICROS; no reader can look a value of INT96 "
     "up in a filter"
 )
@@ -249,21 +249,19 @@ def _leaves(paths: list[str], keys: GivenKeys, policy: KeyPolicy) -> tuple[Leaf,
 
 
 def _int96_columns(policy: KeyPolicy, leaves: tuple[Leaf, ...]) -> Iterator[str]:
-    """Yield a note for each column whose filter in the policy no reader can use."""
-    for name in policy.bloom_columns():
-        for leaf in (leaves[ordinal] for ordinal in select(leaves, name)):
-            if leaf.type is Type.INT96:
-                yield f"column {leaf.name} is {INT96_NOTE}"
+    """Yield a note on the columns whose filters in the policy no reader can use."""
+    asked = (ordinal for name in policy.bloom_columns() for ordinal in select(leaves, name))
+    found = {leaf.name: leaf for leaf in map(leaves.__getitem__, asked) if leaf.type is Type.INT96}
+    if found:
+        yield f"{named_columns(list(found))}: {INT96_NOTE}"
 
 
 def _int96_to_come(policy: KeyPolicy, kinds: dict[str, str]) -> Iterator[str]:
-    """Yield a note for each timestamp of a schema whose filter no reader will be able to use."""
+    """Yield a note on the timestamps of a schema whose filters no reader will be able to use."""
     asked = policy.bloom_columns()
-    for column, kind in kinds.items():
-        parts = column.split(".")
-        named = (".".join(parts[:depth]) for depth in range(1, len(parts) + 1))
-        if kind.lower() in _INT96_KINDS and any(name in asked for name in named):
-            yield f"column {column} is {_WILL_BE_INT96}"
+    times = (name for name, kind in kinds.items() if kind.lower() in _INT96_KINDS)
+    if found := [it for it in times if not _with_parents([it]).isdisjoint(asked)]:
+        yield f"{named_columns(found)}: {_WILL_BE_INT96}"
 
 
 #: The types that Spark writes by `outputTimestampType`; `timestamp_ntz` is always INT64.

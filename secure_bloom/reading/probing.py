@@ -220,7 +220,7 @@ def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
 
 
 def _note(leaf: Leaf) -> str | None:
-    return f"column {leaf.name} is {INT96_NOTE}" if leaf.type is Type.INT96 else None
+    return f"column {leaf.name}: {INT96_NOTE}" if leaf.type is Type.INT96 else None
 
 
 def _verdicts(

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
+from secure_bloom.inspecting.policy_problems import check_policy
 from testing.tables import KEYRING, Mode, customers, write
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -53,7 +54,7 @@ def test_add_notes_nothing_where_columns_have_keys_of_their_own(tmp_path: Path) 
 def test_add_notes_filters_of_int96(old_timestamps: Path) -> None:
     report = sb.add_bloom_filters(old_timestamps, columns=["id", "at"])
     [note] = report.notes
-    assert "column at is INT96" in note
+    assert "column at: INT96" in note
     assert "TIMESTAMP_MICROS" in note
 
 
@@ -62,7 +63,7 @@ def test_probe_does_not_ask_filters_of_int96(old_timestamps: Path) -> None:
     report = sb.probe(old_timestamps, "at", [NOON, "1999-01-01T00:00:00Z"])
     assert report.verdicts == {sb.Verdict.MAYBE}
     assert {file.note for file in report.files} == {report.files[0].note}
-    assert "column at is INT96" in str(report.files[0].note)
+    assert "column at: INT96" in str(report.files[0].note)
     with pytest.raises(sb.PolicyError, match="wanted a timestamp"):
         sb.probe(old_timestamps, "at", "no time")
     shown = CliRunner().invoke(cli, ["probe", str(old_timestamps), "at", "1999-01-01T00:00:00Z"])
@@ -83,6 +84,26 @@ def test_a_policy_of_int96_is_noted_before_a_filter_is_written(
     command = ["policy", "check", str(policy), "--table", str(old_timestamps)]
     checked = CliRunner().invoke(cli, command)
     assert checked.exit_code == 0
-    assert "column at is INT96" in checked.output
+    assert "column at: INT96" in checked.output
     [note] = json.loads(CliRunner().invoke(cli, [*command, "--json"]).output)["notes"]
-    assert "column at is INT96" in note
+    assert "column at: INT96" in note
+
+
+def test_int96_columns_are_one_note(tmp_path: Path) -> None:
+    names = [f"at{place}" for place in range(5)]
+    times = pa.array([NOON], pa.timestamp("us", "UTC"))
+    file = tmp_path / "x.parquet"
+    pq.write_table(
+        pa.table(dict.fromkeys(names, times)), file, use_deprecated_int96_timestamps=True
+    )
+    policy = tmp_path / "policy.toml"
+    policy.write_text("".join(f"[columns.{name}]\nbloom = true\n" for name in names))
+    [note] = check_policy(policy, table=str(file)).notes
+    assert note.startswith("columns at0, at1, at2, at3 and 1 more: INT96")
+    schema = ", ".join(f"{name} timestamp" for name in names)
+    [note] = check_policy(policy, schema=schema).notes
+    assert note.startswith(
+        "columns at0, at1, at2, at3 and 1 more: Spark writes timestamps as INT96"
+    )
+    [note] = sb.add_bloom_filters(file, policy=policy).notes
+    assert "columns at0, at1, at2, at3 and 1 more: INT96" in note

@@ -253,7 +253,7 @@ bloom = true
         ]
         alone = f"{products}no column has a key, and Spark encrypts no footer alone"[:60]
         of_orders = [
-            f"{orders}column at is INT96: readers round these timestamps"[:60],
+            f"{orders}column at: INT96: readers round these timestamps"[:60],
             f"{orders}[classified] clear: there is no column tme; there are"[:60],
         ]
         shared = "[classified] clear: there is no column nowhere; there are at, email"[:60]

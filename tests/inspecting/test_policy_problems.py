@@ -29,6 +29,10 @@ def test_a_misspelt_key_is_found_by_the_keyring(tmp_path: Path) -> None:
     (problem,) = found.problems
     assert (problem.column, problem.message) == ("email", "the keyring has no key k_pi")
     assert problem.hint == "k_pi: did you mean 'k_pii'?"
+    # A key that is named elsewhere, too: the name is misspelt, or new.
+    rules = RULE.format("email", "k_pi") + RULE.format("iban", "k_pii")
+    (problem,) = checked(tmp_path, KMS + FOOTER + rules).problems
+    assert str(problem.hint).startswith("k_pi: did you mean 'k_pii'?; to make new keys: ")
 
 
 def test_an_older_key_that_the_keyring_lacks_opens_no_file(tmp_path: Path) -> None:
@@ -56,7 +60,7 @@ def test_a_misspelt_key_is_found_by_the_other_rules(tmp_path: Path) -> None:
 def test_timestamps_that_spark_will_write_as_int96(tmp_path: Path, kind: str) -> None:
     text = FOOTER + RULE.format("email", "k_pii") + "[columns.at]\nbloom = true\n"
     (note,) = checked(tmp_path, text, schema=f"email string, at {kind}").notes
-    assert note.startswith("column at is a timestamp, which Spark writes as INT96 unless")
+    assert note.startswith("column at: Spark writes timestamps as INT96 unless")
     for fits in ("timestamp_ntz", "date"):
         assert checked(tmp_path, text, schema=f"email string, at {fits}").notes == ()
     assert checked(tmp_path, text.replace("bloom = true", ""), schema=f"at {kind}").notes == ()
