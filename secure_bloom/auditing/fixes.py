@@ -18,7 +18,11 @@ from itertools import accumulate
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.key_rules import KEYS_IN_LAKE
-from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_FIX, PAIMON_INDEX_IN_CLEAR
+from secure_bloom.auditing.rules.leak_rules import (
+    ICEBERG_CALLS,
+    PAIMON_INDEX_FIX,
+    PAIMON_INDEX_IN_CLEAR,
+)
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.table_patterns import is_catalog_address
 from secure_bloom.lakes import TableListing
@@ -45,8 +49,8 @@ class NamedPlace:
 #: The fix of files of an older version: a command would change those of the current one.
 _OLDER_VERSION = (
     "audit the current version, without an option for a version; once it is clean and no reader "
-    "needs older ones, let the table's engine remove their files (Delta: VACUUM; Iceberg: CALL "
-    "system.expire_snapshots; Paimon: CALL sys.expire_snapshots)"
+    "needs older ones, let the table's engine remove their files (Delta: VACUUM; Paimon: CALL "
+    f"sys.expire_snapshots; Iceberg, by {ICEBERG_CALLS})"
 )
 #: Columns that a fix names.
 _MOST_NAMED = 5

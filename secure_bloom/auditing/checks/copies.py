@@ -32,6 +32,7 @@ from secure_bloom.auditing.rules.leak_rules import (
     BOUNDS_STRAY,
     DELTALAKE_VACUUM,
     HUDI_KEYS_IN_CLEAR,
+    ICEBERG_EXPIRY,
     PAGE_INDEX_IN_CLEAR,
     PAGES_IN_CLEAR,
     PAGES_STRAY,
@@ -401,10 +402,6 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
             f"DeltaTable.{DELTALAKE_VACUUM}"
         )
         yield file_key(folder), _Table(names=log.column_mapping, fix=vacuum)
-    expire = (
-        "expire the table's snapshots and remove its orphan files (Spark: CALL "
-        "system.expire_snapshots, CALL system.remove_orphan_files)"
-    )
     for table in tables.tables:
         branches: dict[Hashable, str] = {}
         # Without the metadata of the branches, their files count as old ones.
@@ -414,7 +411,7 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
         for location in table.locations:
             yield (
                 file_key(location),
-                _Table(names=table.column_mapping, fix=expire, branches=branches),
+                _Table(names=table.column_mapping, fix=ICEBERG_EXPIRY, branches=branches),
             )
 
 

@@ -20,6 +20,7 @@ from secure_bloom.auditing.rules.key_rules import COLUMN_DERIVED, TABLE_KEY_IGNO
 from secure_bloom.auditing.rules.leak_rules import (
     DELTA_LOG_FIX,
     ICEBERG_DEFAULT_FIX,
+    ICEBERG_EXPIRY,
     ICEBERG_LOG_FIX,
     ICEBERG_SKETCH_FIX,
     PAIMON_DEFAULT_FIX,
@@ -161,7 +162,7 @@ def _old_metadata_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator
     from secure_bloom.lakes.iceberg.old_metadata import old_metadata
 
     old = old_metadata(table)
-    yield from _bounds(table.path, old.bounds, policy, ICEBERG_LOG_FIX, where=_OLD)
+    yield from _bounds(table.path, old.bounds, policy, ICEBERG_EXPIRY, where=_OLD)
     yield from _partitions(table.path, old.partitions.difference(table.partition_columns), policy)
     yield from _shown(table.path, old.defaults, policy, _DEFAULT, ICEBERG_DEFAULT_FIX)
     yield from _shown(table.path, old.sketches, policy, _SKETCH, ICEBERG_SKETCH_FIX)

@@ -148,10 +148,21 @@ DELTA_LOG_FIX = (
     "package deltalake the steps are table.alter.set_table_properties({...}), "
     f"table.{DELTALAKE_VACUUM}, table.create_checkpoint() and table.cleanup_metadata()"
 )
+#: How snapshots end.  No command of secure-bloom ends one: other readers may need them.
+ICEBERG_CALLS = (
+    "Spark: CALL system.expire_snapshots, CALL system.remove_orphan_files; pyiceberg: "
+    "table.maintenance.expire_snapshots().older_than(TIME).commit(), which leaves the files: "
+    "remove them by hand"
+)
+ICEBERG_EXPIRY = (
+    "expire older snapshots, and remove manifests and data files that no snapshot names "
+    f"({ICEBERG_CALLS})"
+)
 ICEBERG_LOG_FIX = (
-    "set write.metadata.metrics.column.NAME=none, and rewrite the files; then let the table's "
-    "engine expire older snapshots, and remove manifests and data files that no snapshot names "
-    "(Spark: CALL system.expire_snapshots, CALL system.remove_orphan_files)"
+    "set write.metadata.metrics.column.NAME=none, and write the table anew without the bounds: "
+    "`secure-bloom reencrypt PATH --policy FILE` (no engine of Iceberg reads encrypted files), or "
+    "overwrite its rows with Iceberg's engine; then "
+    f"{ICEBERG_EXPIRY}"
 )
 #: How to do without a default value, and without a file of statistics, that quotes values.
 ICEBERG_DEFAULT_FIX = (
@@ -160,8 +171,8 @@ ICEBERG_DEFAULT_FIX = (
 )
 ICEBERG_SKETCH_FIX = (
     "do not compute statistics of the column (Spark: CALL system.compute_table_stats with other "
-    "columns; Trino: ALTER TABLE NAME EXECUTE drop_extended_stats), expire the snapshots that have "
-    "them, and remove orphan files"
+    "columns; Trino: ALTER TABLE NAME EXECUTE drop_extended_stats); then "
+    f"{ICEBERG_EXPIRY}"
 )
 PAIMON_DEFAULT_FIX = (
     "take the column's default value out of the schema and out of the option "
