@@ -152,7 +152,7 @@ def conclude(
         searched = traced_values.SearchedNames(names, policy, words)
         mask = PathMask(policy, searched.has_value)
         traced.append(searched.trace(plan.roots, mask.path))
-        found += traced_values.confirmed_findings(traced, words)
+        found += list(traced_values.confirmed_findings(traced, words, found))
         found += traced_values.partly_searched(words)
         found += traced_values.not_searched(words)
         found += traced_values.unread_values(traced, words, found)

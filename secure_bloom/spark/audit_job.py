@@ -220,7 +220,7 @@ def _without_words(audited: FileAudit, run: AuditRun) -> FileAudit:
         unread_values,
     )
 
-    found = confirmed_findings(audited.traced, run.words)
+    found = confirmed_findings(audited.traced, run.words, audited.findings)
     partly = partly_searched(run.words, audited.path)
     findings = (*audited.findings, *found, *partly)
     unread = unread_values(audited.traced, run.words, findings, audited.path)

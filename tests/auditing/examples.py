@@ -770,7 +770,14 @@ def sizes_in_clear(folder: Path) -> Example:
 def page_index_in_clear(folder: Path) -> Example:
     """`email` is encrypted, its column index is not."""
     path = sound(folder)
-    index = ColumnIndex.of(null_pages=[False], min_values=[b"user0"], max_values=[b"user9"])
+    put_index(path, [b"user0"], [b"user9"])
+    return Example(path=path)
+
+
+def put_index(path: Path, min_values: list[bytes], max_values: list[bytes]) -> None:
+    """Give `email` a column index in clear with these bounds of pages."""
+    pages = [False] * len(min_values)
+    index = ColumnIndex.of(null_pages=pages, min_values=min_values, max_values=max_values)
 
     def change(it: Opened) -> bytes:
         chunk = chunk_of(it, "email")
@@ -779,7 +786,6 @@ def page_index_in_clear(folder: Path) -> Example:
         return index.encode()
 
     edit_footer(path, change)
-    return Example(path=path)
 
 
 @example("pages-stray-in-clear")

@@ -28,6 +28,7 @@ from secure_bloom.auditing.failures import ERRORS, error_message
 from secure_bloom.auditing.findings import Finding, Rule, Severity
 from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.rules.leak_rules import (
+    PAGE_INDEX_IN_CLEAR,
     VALUES_IN_CLEAR,
     VALUES_MENTIONED,
     VALUES_NOT_SEARCHED,
@@ -157,7 +158,7 @@ def trace_footer(subject: FooterSubject, index: WordIndex) -> TracedValues:
     texts: dict[str, tuple[str, str | None]] = {
         "texts": (_FOOTER.format(_readers(subject)), None),
         "open texts": (_OPEN_TEXTS, None),
-        "gaps": ("bytes that nothing refers to hold values of the column", None),
+        "gaps": (_GAPS, None),
     }
     parts = [
         Part(place="texts", texts=footer_texts(subject)),
@@ -205,6 +206,9 @@ def _column_parts(
 
 _FOOTER = "the names and texts of the footer, which {} can read, hold values of the column"
 _OPEN_TEXTS = "key material, or what precedes the encrypted footer, holds values of the column"
+_GAPS = "bytes that nothing refers to hold values of the column"
+#: Page indexes are searched as gaps are: a forged length must not hide a filter.
+_INDEXES = "page indexes in clear, or bytes that nothing refers to, hold values of the column"
 _HEADERS = "headers of filters or pages, or page indexes, hold values of {}, which anyone can read"
 _REPEATED = "the column is in clear and repeats values of {}, or digests of them"
 
@@ -286,10 +290,18 @@ def _encoded(name: str) -> bytes:
     return unquote(name).encode("utf-8", "surrogatepass")
 
 
-def confirmed_findings(traced: Sequence[TracedValues], index: WordIndex) -> Iterator[Finding]:
-    """Compare what was found with the values, and yield a finding for each place and column."""
+def confirmed_findings(
+    traced: Sequence[TracedValues], index: WordIndex, found: Iterable[Finding]
+) -> Iterator[Finding]:
+    """Compare what was found with the values, and yield a finding for each place and column.
+
+    ``found`` has the other findings of the files: they say which page indexes are in clear.
+    """
     confirm([it.trace for it in traced], index)
+    with_index = {it.path for it in found if it.id == PAGE_INDEX_IN_CLEAR.id}
     for it in traced:
+        if it.trace.path in with_index:
+            it.texts["gaps"] = _INDEXES, None
         yield from dict.fromkeys(_findings(it, index))
         for place, reason in dict.fromkeys(it.trace.unread):
             what = f"{place}: {reason}" if place else reason

@@ -26,7 +26,7 @@ from secure_bloom.running.memory_budget import VARIABLE
 from secure_bloom.tracing import search
 from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
-from tests.auditing.examples import POLICY, Example, sound, with_rules
+from tests.auditing.examples import POLICY, Example, put_index, sound, with_rules
 
 
 def emails(rows: int) -> list[str]:
@@ -330,3 +330,14 @@ def test_files_that_could_not_be_read_before_the_search_are_listed(
     path = sound(tmp_path)
     monkeypatch.setattr(file_audit, "_sensitive_places", Mock(side_effect=OSError))
     assert "unchecked-values" in ids(Example(path=path).audit(check_values=True))
+
+
+def test_values_in_a_page_index_in_clear_are_not_said_to_be_elsewhere(tmp_path: Path) -> None:
+    """Page indexes are searched with the bytes that nothing refers to."""
+    path = sound(tmp_path)
+    values = [f"user{i}@example.com".encode() for i in range(20)]
+    put_index(path, values, values)
+    report = Example(path=path, options={"check_values": True}).audit()
+    assert {"page-index-in-clear", "values-in-clear"} <= {it.id for it in report.findings}
+    (what,) = {it.what for it in report.findings if it.id == "values-in-clear"}
+    assert what.startswith("page indexes in clear, or bytes that nothing refers to, hold values")
