@@ -65,6 +65,15 @@ class CloseNames:
         likely = {known.lower(): known for known in self.near(name)}
         return [likely[it] for it in difflib.get_close_matches(name.lower(), likely, most, cutoff)]
 
+    def close_files(self, name: str, most: int) -> list[str]:
+        """Return the names of files that are close to this one, the closest first.
+
+        What precedes the ending is close as well: all files of a folder may have one ending.
+        """
+        return [
+            it for it in self.close(name, most) if CloseNames([_stem(it)]).close(_stem(name), 1)
+        ]
+
     def listed(self) -> str:
         """Return the first names, and how many more there are."""
         more = len(self.names) - _MOST_LISTED
@@ -72,10 +81,14 @@ class CloseNames:
         return f"{', '.join(self.names[:_MOST_LISTED])}{rest}"
 
 
+def _stem(name: str) -> str:
+    return name.rpartition(".")[0] or name
+
+
 def near_file(path: Path) -> str | None:
     """Return the hint for a file that is not there: files beside it with similar names, or None."""
     try:
-        close = CloseNames(it.name for it in path.parent.iterdir()).close(path.name, 3)
+        close = CloseNames(it.name for it in path.parent.iterdir()).close_files(path.name, 3)
     except OSError:
         return None
     return f"did you mean {', '.join(str(path.parent / it) for it in close)}?" if close else None

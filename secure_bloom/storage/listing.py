@@ -205,7 +205,7 @@ def _near(tree: Tree, path: str) -> str:
     while typed and not tree.is_folder(typed):
         below.insert(0, name)
         typed, name = os.path.split(typed)
-    names = CloseNames(tree.names(folder)).close(name, 3)
+    names = CloseNames(tree.names(folder)).close_files(name, 3)
     similar = [os.path.join(typed, it) for it in names]
     close = [os.path.join(it, *below) for it in similar]
     # Those that have what was typed below them, if there are any.

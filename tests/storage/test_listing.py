@@ -122,7 +122,9 @@ def test_a_path_to_nothing_is_an_error(tmp_path: Path, path: str) -> None:
         ("tabel/", "did you mean {1}table"),
         ("TABLE", "did you mean {1}table"),
         ("tabel/x.parquet", "did you mean {1}table/x.parquet"),
-        ("table/y.parquet", "did you mean {1}table/x.parquet"),
+        ("table/xx.parquet", "did you mean {1}table/x.parquet"),
+        # An ending that all files have is no likeness.
+        ("table/y.parquet", "{0}/table has no name like it"),
         ("tabel/none", "did you mean {1}table"),
         ("none", "{0} has no name like it"),
         ("none/of/them", "the nearest folder that is there is {0}"),
