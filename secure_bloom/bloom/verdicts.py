@@ -96,11 +96,11 @@ class ProbeReport(ReportOfFiles[FileProbe]):
     def _summary(self) -> str:
         groups = [group for file in self.files for group in file.row_groups]
         left = sum(not {Verdict.ABSENT}.issuperset(group.verdicts.values()) for group in groups)
+        about = f"column {self.column}, {counted(len(self.files), 'file')}"
+        if self.failed and not groups:
+            return f"{about}, unknown: {len(self.failed)} failed and may hold a value"
         failed = f" ({len(self.failed)} failed and may hold a value)" if self.failed else ""
-        return (
-            f"column {self.column}, {counted(len(self.files), 'file')}{failed}, {left} of "
-            f"{counted(len(groups), 'row group')} may hold a value"
-        )
+        return f"{about}{failed}, {left} of {counted(len(groups), 'row group')} may hold a value"
 
 
 def _file_json(file: FileProbe) -> dict[str, Any]:

@@ -152,16 +152,19 @@ def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
                     place = f"{names[file.path]}, row group {group.row_group}"
                     places.setdefault(value, []).append(place)
     headers = ("value", "answer", *(f"{_word(verdict)}>" for verdict in _SHOWN_FIRST))
+    answers = _answers(report)
     ordered = sorted(report.values.items(), key=lambda it: _SHOWN_FIRST.index(it[1]))
     rows = [
-        (value, _word(verdict), *(counts[value][each] for each in _SHOWN_FIRST))
+        (value, answers[verdict], *(counts[value][each] for each in _SHOWN_FIRST))
         for value, verdict in ordered
     ]
     files = counted(len(report.files), "file")
     title = f"row groups of {files}, by what the filter of {report.column} says"
-    # If every file failed there is nothing to count: the errors are printed.
+    # If every file failed there is nothing to count: the errors say why.
     if rows:
         print_table(headers, rows, title=title)
+    elif report.failed:
+        print_line(f"unknown: no filter of {report.column} could be asked in {files}")
     for note in sorted({file.note for file in report.files if file.note}):
         print_note(note)
     if places and len(rows) > 1 and not verbose:
@@ -169,6 +172,17 @@ def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
         return
     for value, found in places.items():
         _print_places(str(value), found, limit=None if verbose else _SHOWN_PLACES)
+
+
+def _answers(report: ProbeReport) -> dict[Verdict, str]:
+    """Return the word for each verdict.
+
+    A file that failed, such as one whose key is missing, may have a value that no other file has.
+    """
+    words = {verdict: _word(verdict) for verdict in Verdict}
+    if report.failed:
+        words[Verdict.ABSENT] = f"unknown: {counted(len(report.failed), 'file')} failed"
+    return words
 
 
 def _word(verdict: Verdict) -> str:

@@ -36,6 +36,20 @@ def test_where_every_file_failed_there_is_no_table(capsys: pytest.CaptureFixture
     assert shown(capsys, failed, verbose=False) == ""
 
 
+def test_a_file_that_failed_may_have_the_value(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = FileProbe(path="b.parquet", error="b.parquet: key 'k' of column id is not available")
+    alone = ProbeReport(column="id", files=(failed,))
+    text = "unknown: no filter of id could be asked in 1 file\n"
+    assert shown(capsys, alone, verbose=False) == text
+    assert "1 file, unknown: 1 failed and may hold a value" in repr(alone)
+    both = ProbeReport(column="id", files=(*report(Verdict.ABSENT).files, failed))
+    text = shown(capsys, both, verbose=False)
+    assert "unknown: 1 file failed" in text
+    assert "7  absent" not in text
+    maybe = ProbeReport(column="id", files=(*report(Verdict.MAYBE).files, failed))
+    assert "unknown" not in shown(capsys, maybe, verbose=False)
+
+
 def test_five_are_named_and_all_with_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     many = report(*[Verdict.MAYBE] * 7)
     text = shown(capsys, many, verbose=False)
