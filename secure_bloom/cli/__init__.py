@@ -25,6 +25,7 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass
+from typing import Final
 
 import click
 
@@ -161,13 +162,20 @@ def _close_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+#: Click's words for kinds of numbers, and those of other errors.
+_KINDS: Final = {
+    "valid integer range": "whole number",
+    "valid integer": "whole number",
+    "float range": "number",
+}
+
+
 def _usage_message(error: click.ClickException) -> str:
     """Return click's message, in the form of every other error."""
     # click lists choices on lines of their own.
     message = error.format_message().replace("\n\t", " ").rstrip(".")
-    message = message.replace("valid integer range", "whole number").replace(
-        "float range", "number"
-    )
+    for kind, words in _KINDS.items():
+        message = message.replace(kind, words)
     return message[:1].lower() + message[1:]
 
 
@@ -180,7 +188,20 @@ def _usage_hint(error: click.ClickException, arguments: list[str]) -> str | None
     command = error.ctx.command_path if error.ctx else verb_run(cli, arguments)[0]
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
         return "write -- before values that start with a minus: probe PATH COLUMN -- -5"
-    return f"see {command} --help"
+    # A number that is wanted where people have a time in mind.
+    param = error.param if isinstance(error, click.BadParameter) else None
+    return _NUMBERS.get(str(param and param.name), f"see {command} --help")
+
+
+_AT_A_TIME = "for the state at a time: --timestamp 2026-11-20T00:00:00Z"
+#: Options that take the number of a version or snapshot, with the hint for any other text.
+_NUMBERS: Final = {
+    "version": _AT_A_TIME,
+    "snapshot": _AT_A_TIME,
+    "since": "the number of a version or snapshot is wanted: DeltaTable(PATH).history() of "
+    "deltalake or table.history() of pyiceberg has that of a time; partitions are chosen by "
+    "--where \"day >= '2026-11-20'\"",
+}
 
 
 def _print_failure(failure: _Failure, *, as_json: bool, is_verbose: bool) -> None:

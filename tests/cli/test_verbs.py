@@ -108,6 +108,9 @@ BAD_CALLS = [
     (("fly",), ["fly"]),
     (("add", "--fast"), ["--fast"]),
     (("add", "x", "--since"), ["--since", "see secure-bloom add --help"]),
+    (("add", "x", "--since", "2026-11-20"), ["is not a whole number", "history()", "--where"]),
+    (("read", "x", "--version", "2026-11-20"), ["is not a whole number", "--timestamp"]),
+    (("paimon", "build", "x", "--since", "1d"), ["is not a whole number", "history()"]),
     (("paimon", "build", "x", "--since"), ["--since", "see secure-bloom paimon build --help"]),
 ]
 
