@@ -26,9 +26,11 @@ from secure_bloom.tracing.packed import Budget, UnreadError, extra, window_of
 ROWS: Final = 1 << 14
 #: A database is read from memory.
 _MOST_DATABASE: Final = 1 << 30
-#: A value of a database takes this part of the memory budget at most.
+#: A row of a database takes this part of the memory budget at most.
 _VALUES_AT_ONCE: Final = 8
-#: Steps of SQLite's machine for one column: a hostile schema may compute values for ever.
+#: The columns that one pass over a table reads take this part of the memory budget at most.
+_HELD_AT_ONCE: Final = 16
+#: Steps of SQLite's machine, and 16 a byte: a hostile schema may compute values for ever.
 _MOST_STEPS: Final = 1_000_000_000
 
 
@@ -134,7 +136,8 @@ def avro_columns(file: BinaryIO, budget: Budget) -> Columns:
         yield from found.columns()
 
 
-#: Bytes of texts that are collected before they are searched.
+#: Bytes of texts, and values of rows, that are collected before they are searched.
+_VALUES: Final = 1 << 20
 _COLLECTED: Final = 16 << 20
 #: This part of what a record takes decoded is counted as work.
 _FIXED: Final = 16
@@ -198,8 +201,8 @@ def sqlite_columns(file: BinaryIO, budget: Budget) -> Columns:
             # The header says that a write-ahead log is used, which is not there in memory.
             connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
             connection.text_factory = bytes
-            # A schema may have defaults that rows do not store.
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, memory_budget() // _VALUES_AT_ONCE)
+            steps = iter(range((_MOST_STEPS + 16 * len(content)) // 100_000))
+            connection.set_progress_handler(lambda: next(steps, None) is None, 100_000)
             connection.execute("PRAGMA trusted_schema=OFF")
             connection.execute("PRAGMA query_only=ON")
             tables = [name for (name,) in connection.execute(_TABLES)]
@@ -207,11 +210,8 @@ def sqlite_columns(file: BinaryIO, budget: Budget) -> Columns:
             with damage("a table of a SQLite database"):
                 quoted = _quoted(table)
                 names = [row[1] for row in connection.execute(f"PRAGMA table_info({quoted})")]
-            for name in names:
-                yield Column(
-                    name.decode("utf-8", "replace"),
-                    _sqlite_values(connection, _quoted(name), quoted, budget),
-                )
+            if names:
+                yield from _of_table(connection, names, quoted, budget)
     finally:
         connection.close()
     # SQLite reads zeros there: rows without values.
@@ -234,43 +234,103 @@ _TABLES: Final = (
 )
 
 
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "replace")
+
+
 def _quoted(name: bytes) -> str:
     return '"' + name.decode("utf-8").replace('"', '""') + '"'
 
 
-def _sqlite_values(
-    connection: sqlite3.Connection, column: str, table: str, budget: Budget
-) -> Iterator[pa.Array]:
-    steps = iter(range(_MOST_STEPS // 100_000))
-    connection.set_progress_handler(lambda: next(steps, None) is None, 100_000)
-    with damage("a table of a SQLite database"):
-        query = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608, quoted
-        for some in _collected(value for (value,) in connection.execute(query)):
-            numbers = [it for it in some if isinstance(it, int)]
-            reals = [it for it in some if isinstance(it, float)]
-            texts = [it for it in some if isinstance(it, bytes)]
-            budget.take(sum(map(len, texts)) + 8 * len(some))
-            for values, kind in (
-                (numbers, pa.int64()),
-                (reals, pa.float64()),
-                (texts, pa.large_binary()),
-            ):
-                if values:
-                    yield pa.array(values, kind)
+def _of_table(
+    connection: sqlite3.Connection, names: list[bytes], table: str, budget: Budget
+) -> Columns:
+    """Yield columns of a table, by one pass over the rows if they take little memory together.
+
+    Else each half of the columns is read by itself, and a single column in batches.
+    """
+    batches = _batches(connection, names, table, budget)
+    if len(names) == 1:
+        yield Column(_text(names[0]), (array for (arrays,) in batches for array in arrays))
+        return
+    held: list[list[pa.Array]] = [[] for _ in names]
+    error = None
+    try:
+        for batch in batches:
+            for arrays, more in zip(held, batch, strict=True):
+                arrays.extend(more)
+    except sqlite3.DataError:
+        held.clear()
+        for half in names[: len(names) // 2], names[len(names) // 2 :]:
+            yield from _of_table(connection, half, table, budget)
+        return
+    except UnreadError as raised:
+        error = raised
+    for name, arrays in zip(names, held, strict=True):
+        yield Column(_text(name), _joined(arrays, error))
 
 
-def _collected(values: Iterator[object]) -> Iterator[list[object]]:
-    """Yield values in batches that are limited in number and in bytes."""
-    some: list[object] = []
+def _joined(arrays: list[pa.Array], error: UnreadError | None) -> Iterator[pa.Array]:
+    """Yield the arrays of each type as one. Raise the error that ended them."""
+    for kind in dict.fromkeys(array.type for array in arrays):
+        yield pa.concat_arrays([array for array in arrays if array.type == kind])
+    if error is not None:
+        raise error
+
+
+def _batches(
+    connection: sqlite3.Connection, names: list[bytes], table: str, budget: Budget
+) -> Iterator[list[list[pa.Array]]]:
+    """Yield the values of rows: arrays of each column, by type, without NULL.
+
+    Raises DataError if several columns take too much memory together.
+    """
+    # A row has one value of each column, and a hostile schema may compute them.
+    most = memory_budget() // _VALUES_AT_ONCE // len(names)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
+    query = f"SELECT {', '.join(map(_quoted, names))} FROM {table}"  # noqa: S608, quoted
+    held = 0
+    with damage("a table of a SQLite database", *([sqlite3.DataError] if names[1:] else [])):
+        for size, rows in _collected(connection.execute(query)):
+            budget.take(size)
+            held += size
+            if held > memory_budget() // _HELD_AT_ONCE and names[1:]:
+                raise sqlite3.DataError
+            yield [
+                [
+                    pa.array(values, arrow)
+                    for kind, arrow in _KINDS.items()
+                    if (values := [it for it in column if type(it) is kind])
+                ]
+                for column in zip(*rows, strict=True)
+            ]
+
+
+_Row = tuple[object, ...]
+_KINDS: Final = {int: pa.int64(), float: pa.float64(), bytes: pa.large_binary()}
+
+
+def _collected(rows: Iterator[_Row]) -> Iterator[tuple[int, list[_Row]]]:
+    """Yield rows in batches that are limited in number and in bytes, with their bytes.
+
+    An error is raised after the rows before it.
+    """
+    some: list[_Row] = []
     size = 0
-    for value in values:
-        some.append(value)
-        size += len(value) if isinstance(value, bytes) else 0
-        if len(some) == ROWS or size > _COLLECTED:
-            yield some
-            some, size = [], 0
+    try:
+        for row in rows:
+            some.append(row)
+            size += sum([len(it) if type(it) is bytes else 8 for it in row if it is not None])
+            # A value that is a number or NULL takes memory, too.
+            if len(some) == ROWS or len(some) * len(row) > _VALUES or size > _COLLECTED:
+                yield size, some
+                some, size = [], 0
+    except sqlite3.Error:
+        if some:
+            yield size, some
+        raise
     if some:
-        yield some
+        yield size, some
 
 
 def budgeted(arrays: Any, budget: Budget) -> Iterator[pa.Array]:
@@ -289,14 +349,15 @@ def _decoded_size(array: pa.Array) -> int:
 class damage:  # noqa: N801
     """Turn an error of a library into an UnreadError that quotes nothing of the file."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *unchanged: type[Exception]) -> None:
         self._what = what
+        self._unchanged = (UnreadError, *unchanged)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: object, _: object) -> None:
-        if kind is None or not issubclass(kind, Exception) or kind is UnreadError:
+        if kind is None or not issubclass(kind, Exception) or kind in self._unchanged:
             return
         if isinstance(error, MemoryBudgetError):
             raise UnreadError(error.message) from None

@@ -19,6 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,7 +30,7 @@ import pytest
 import zstandard
 
 from secure_bloom.running.memory_budget import VARIABLE
-from secure_bloom.tracing import containers, content, sources
+from secure_bloom.tracing import containers, content, sources, tabular
 from secure_bloom.tracing.content import Opened
 from secure_bloom.tracing.packed import PIECE, Budget, UnreadError, decompressed
 from secure_bloom.tracing.sources import parts_of
@@ -370,3 +371,52 @@ def test_a_default_of_many_rows_stays_within_the_budget(monkeypatch: pytest.Monk
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()
+
+
+def database(columns: list[str], *rows: tuple[object, ...]) -> bytes:
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.execute(f"CREATE TABLE t ({', '.join(columns)})")
+        made.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)
+        made.commit()
+        return made.serialize()
+
+
+class Statements(sqlite3.Connection):
+    """A connection that counts the statements which read values."""
+
+    number = 0
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        Statements.number += sql.startswith('SELECT "')
+        return super().execute(sql, *values)
+
+
+@pytest.mark.parametrize(("part", "statements"), [(16, 1), (50_000, 3), (1 << 40, 79)])
+def test_one_pass_over_a_database_reads_all_columns_that_memory_takes(
+    monkeypatch: pytest.MonkeyPatch, part: int, statements: int
+) -> None:
+    rows = [(n, *[n * 0.5, None, b"blob", f"text {n}"] * 9, "x", "y", "z") for n in range(200)]
+    content = database([f"c{n}" for n in range(len(rows[0]))], *rows)
+    monkeypatch.setattr(tabular, "_HELD_AT_ONCE", part)
+    monkeypatch.setattr(Statements, "number", 0)
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Statements))
+    found = [
+        (column.name, [it for array in column.arrays for it in array.to_pylist()])
+        for column in sqlite_columns(io.BytesIO(content), Budget(0, 100 << 20, 0))
+    ]
+    assert found == [
+        (f"c{n}", [it.encode() if isinstance(it, str) else it for it in values if it is not None])
+        for n, values in enumerate(zip(*rows, strict=True))
+    ]
+    assert Statements.number == statements
+
+
+def test_columns_of_a_damaged_table_keep_the_values_before_the_damage() -> None:
+    content = bytearray(database(["a", "b"], *[(n, f"{n}" * 100) for n in range(1_000)]))
+    content[-4096 * 5 :] = b"\xff" * 4096 * 5
+    columns = list(sqlite_columns(io.BytesIO(content), Budget(0, 100 << 20, 0)))
+    assert [it.name for it in columns] == ["a", "b"]
+    for column in columns:
+        assert len(next(column.arrays)) > 100
+        with pytest.raises(UnreadError, match="cannot be read"):
+            next(column.arrays)
