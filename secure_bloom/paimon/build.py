@@ -210,6 +210,7 @@ def build_table(
     from secure_bloom.paimon.table_files import (
         IndexSelection,
         options_of_table,
+        refuse_partitions,
         threshold_of,
         unmatched_notes,
     )
@@ -217,6 +218,8 @@ def build_table(
 
     table = paimon_table(table_folder(path))
     wanted = options_of_table(table) if columns is None else as_options(columns)
+    if columns is not None:
+        refuse_partitions(table, wanted)
     selection = IndexSelection(where=asked.where, since=asked.since)
     target = open_run(table, wanted, selection, commit_every=asked.commit_every)
     open_work = partial(

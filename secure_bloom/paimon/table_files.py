@@ -218,6 +218,19 @@ def require_columns(table: PaimonTable, columns: Iterable[str]) -> None:
             raise unknown_column(name, sorted(known), (table.folder,))
 
 
+def refuse_partitions(table: PaimonTable, columns: Iterable[str]) -> None:
+    """Raise PolicyError for a column that partitions the table: its index rules out nothing."""
+    for name in columns:
+        if name in table.schema.partition_keys:
+            raise PolicyError(
+                f"column {name} partitions the table: there is one value of it in each file, and "
+                "Paimon leaves files out by their partitions",
+                hint="name other columns; a condition on this one needs no index",
+                path=table.folder,
+                column=name,
+            )
+
+
 def _where(table: PaimonTable, files: Sequence[PaimonFile], text: str) -> list[PaimonFile]:
     keys = table.schema.partition_keys
     values = partial(_partition_values, table, files)

@@ -142,6 +142,18 @@ def test_files_are_chosen_by_partition_and_by_snapshot(lake: Warehouse) -> None:
         sb.paimon.build_index(folder, OPTIONS, where="id = 5")
 
 
+def test_a_column_that_partitions_the_table_gets_no_index(lake: Warehouse) -> None:
+    folder = filled(lake)
+    before = files_below(folder)
+    with pytest.raises(sb.PolicyError, match="one value of it in each file") as raised:
+        sb.paimon.build_index(folder, ["id", "day"])
+    assert (raised.value.column, raised.value.path) == ("day", folder)
+    assert files_below(folder) == before
+    # Paimon's own writers give it one, too, if the table's options name it.
+    lake.sql("alter table t set tblproperties ('file-index.bloom-filter.columns'='day')")
+    assert {file.status for file in sb.paimon.build_index(folder).files} == {"built"}
+
+
 def test_commits_after_every_few_files(lake: Warehouse) -> None:
     folder = filled(lake)
     report = sb.paimon.build_index(folder, OPTIONS, commit_every=1)
