@@ -108,6 +108,7 @@ def list_tables(
             folders.append(path)
         else:
             found.take_named(path, named)
+    folders = [path for path in folders if not found.has_inside(path)]
     above = refuse_above(folders, listed_by_log())
     plain: list[str] = []
     for path in folders:
@@ -240,6 +241,20 @@ class _Listed:
         self._names |= {it: names for it in table.files if (names := table.names_of(it))}
         self.take(table.files)
 
+    def has_inside(self, path: str) -> bool:
+        """Return whether a path lies in the folder of a table of a catalog, which was taken.
+
+        Raises PolicyError if none of the table's live files is there.
+        """
+        tree = tree_of(path)
+        above = (tree.key(it) for it in tree.parents(path)) if self._cataloged else ()
+        table = next((self._cataloged[key] for key in above if key in self._cataloged), None)
+        if table is None or tree.key(path) in self._cataloged:
+            return False
+        if not any(_within(tree, table.place, expand([path]), table.files)):
+            raise _without_live_file(path)
+        return True
+
     def take_inside(
         self, path: str, inside: Mapping[str, str | None], logs: Mapping[str, TableFormat]
     ) -> None:
@@ -254,11 +269,7 @@ class _Listed:
             it for table in matches for it in self._files_of(logs[table], table, matches[table])
         ]
         if not files and not plain:
-            raise PolicyError(
-                "no file of the table's version lies there",
-                hint="the table's log says which of its files live; others are not looked at",
-                path=path,
-            )
+            raise _without_live_file(path)
         self.take(files)
 
     def take_linked(self, files: dict[Hashable, str], paths: Collection[str]) -> None:
@@ -313,6 +324,14 @@ class _Listed:
         if key not in self._tables:
             self._tables[key] = log.list_table(table, self._at)
         return self._tables[key]
+
+
+def _without_live_file(path: str) -> PolicyError:
+    return PolicyError(
+        "no file of the table's version lies there",
+        hint="the table's log says which of its files live; others are not looked at",
+        path=path,
+    )
 
 
 def _within(

@@ -434,7 +434,11 @@ def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
         **{file_key(folder): _of_others(form) for folder, form in search.refused.items()},
     }
     logs = {tree.key(folder) for folder in _log_folders(search.tables)}
-    inside: dict[str, tuple[_Table | None, bool]] = {}
+    # A given folder may lie in the folder of a table.
+    around = (tables.get(tree.key(it)) for it in tree.parents(root)) if tables else ()
+    inside: dict[str, tuple[_Table | None, bool]] = {
+        root: (next(filter(None, around), None), False)
+    }
     # Folders that cannot be read are findings already, from listing the files.
     for folder, folders, names in islice(tree.walk(root, []), _MOST_FOLDERS):
         above, in_log = inside.pop(folder, (None, False))

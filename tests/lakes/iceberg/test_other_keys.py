@@ -462,7 +462,7 @@ def test_an_audit_looks_for_old_files_in_each_folder_of_the_table(
     assert "expire_snapshots" in fix
 
 
-@pytest.mark.parametrize("below", ["", "db", "db/people"])
+@pytest.mark.parametrize("below", ["", "db", "db/people", "db/people/data"])
 def test_a_folder_with_a_table_of_the_catalog_is_judged_by_the_table(
     catalog: SqlCatalog, tmp_path: Path, below: str
 ) -> None:
@@ -477,7 +477,9 @@ def test_a_folder_with_a_table_of_the_catalog_is_judged_by_the_table(
         report = sb.audit(paths, policy=policy, without_keys=True)
         found = {it.id for it in report.findings}
         assert found == {"column-in-clear", "footer-not-encrypted", "table-log-in-clear"}
-        shown = {it.path: it for it in report.findings if it.id == "column-in-clear"}
+        in_clear = [it for it in report.findings if it.id == "column-in-clear"]
+        shown = {it.path: it for it in in_clear}
+        assert len(shown) == len(in_clear)
         assert list(report.paths) == [str(local(path)) for path in data_files(table)]
         assert shown.keys() == {old, *report.paths}
         assert "the current version of the table does not name" in shown[old].what
@@ -485,6 +487,9 @@ def test_a_folder_with_a_table_of_the_catalog_is_judged_by_the_table(
         used = sb.keys_used(paths)
         assert used.files == sb.keys_used(NAME).files
         assert not used.incomplete
+        assert sb.read_table(paths).num_rows == sb.read_table(NAME).num_rows
+    with pytest.raises(PolicyError, match="no file of the table's version lies there"):
+        sb.read_table([NAME, old])
 
 
 def test_only_the_given_table_of_the_catalog_counts_as_looked_at(
