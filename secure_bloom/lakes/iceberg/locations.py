@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.storage.paths import below, is_object_uri, object_uri, without_links
+from secure_bloom.storage.paths import (
+    absolute_path,
+    below,
+    is_object_uri,
+    object_uri,
+    without_links,
+)
 
 #: Properties of a table that name a folder for its files.
 PLACES: Final = ("write.data.path", "write.object-storage.path", "write.metadata.path")
@@ -56,12 +62,16 @@ def opened_location(location: str) -> str:
 
 
 def local_location(location: str) -> str:
-    """Return the path of a local file that the metadata names."""
+    """Return the path of a local file that the metadata names.
+
+    A relative one starts in the current folder. It becomes absolute, for processes that run in
+    another folder, and for reads after this one has gone to another.
+    """
     path = location.removeprefix("file://") if location.startswith("file:///") else location
     path = path.removeprefix("file:") if path.startswith("file:/") else path
     if "://" in path or "\0" in path or ".." in path.split("/"):
         raise UnsupportedFeatureError("the metadata of a local Iceberg table names files elsewhere")
-    return path
+    return path if path.startswith("/") else absolute_path(path)
 
 
 def opener(metadata_file: str) -> Callable[[str], str]:

@@ -14,7 +14,15 @@ from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.lakes.iceberg import position_deletes, replacing_snapshot
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.locations import TablePlaces, is_local
-from tests.lakes.iceberg.tables import NAME, all_rows, data_files, delete_positions, local, people
+from tests.lakes.iceberg.tables import (
+    NAME,
+    all_rows,
+    data_files,
+    delete_positions,
+    in_settings,
+    local,
+    people,
+)
 
 
 @pytest.mark.parametrize("location", ["/a/b", "file:///a/b", "file:/a/b", "s3://a/b", "gs://a/b"])
@@ -62,4 +70,23 @@ def test_a_link_that_comes_right_before_the_write_is_not_followed(
     assert {it.name for it in other.rglob("*")} <= exchanged.names  # type: ignore[attr-defined]
     place.unlink()
     other.rename(place)
+    assert all_rows(table) == before
+
+
+def test_a_relative_warehouse_may_be_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are opened where they were when the table was opened. The metadata stays relative."""
+    monkeypatch.chdir(tmp_path)
+    table = people(in_settings(tmp_path, monkeypatch, warehouse="warehouse"), files=2)
+    before = all_rows(table)
+    with sb.open_table(NAME) as opened:
+        assert opened.read("id = 7").num_rows == 1
+        other = tmp_path / "other"
+        other.mkdir()
+        monkeypatch.chdir(other)
+        assert opened.read("id = 107", columns=["email"]).num_rows == 1
+        monkeypatch.chdir(tmp_path)
+    report = sb.add_bloom_filters(NAME, columns="email")
+    assert all(str(it.new_path).startswith(f"{tmp_path}/warehouse/") for it in report.files)
+    table.refresh()
+    assert all(path.startswith("warehouse/") for path in data_files(table))
     assert all_rows(table) == before
