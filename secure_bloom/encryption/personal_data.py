@@ -35,10 +35,19 @@ def kind_of_name(name: str) -> str | None:
     return next((kind.name for kind in _KINDS if not kind.words.isdisjoint(known)), None)
 
 
+@functools.lru_cache(maxsize=512)
+def kind_of_path(path: tuple[str, ...]) -> str | None:
+    """Return the kind of data that a column, or its nearest parent, should hold by its name."""
+    return next(filter(None, map(kind_of_name, reversed(path))), None)
+
+
 def kind_of_values(values: Collection[str]) -> str | None:
     """Return the kind of data that all values are, or None."""
+    # Most values have no form of any kind: one match finds out.
+    if not values or not all(map(_ANY_FORM.fullmatch, values)):
+        return None
     for kind in _KINDS:
-        if values and all(kind.form.fullmatch(it) and kind.is_one(it) for it in values):
+        if all(kind.form.fullmatch(it) and kind.is_one(it) for it in values):
             return kind.name
     return None
 
@@ -99,3 +108,4 @@ _KINDS: Final = (
         ),
     ),
 )
+_ANY_FORM: Final = re.compile("|".join(kind.form.pattern for kind in _KINDS))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from secure_bloom.encryption.configuration import close_match
-from secure_bloom.encryption.personal_data import kind_of_name
+from secure_bloom.encryption.personal_data import kind_of_path
 from secure_bloom.encryption.policy_tables import is_column_path, toml_string
 from secure_bloom.errors import PolicyError
 
@@ -88,8 +88,7 @@ def _sensitive(names: Collection[str], given: Iterable[str]) -> dict[str, str]:
     """Return the sensitive columns, each with the reason. A structure means all of its leaves."""
     found = {}
     for name in names:
-        kinds = (kind_of_name(part) for part in reversed(name.split(".")))
-        kind = next(filter(None, kinds), None)
+        kind = kind_of_path(tuple(name.split(".")))
         if kind is not None:
             found[name] = f"by its name it has {kind}"
     for asked in given:

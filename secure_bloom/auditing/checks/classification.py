@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from itertools import islice
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.policy_rules import COLUMN_LOOKS_SENSITIVE, COLUMN_UNCLASSIFIED
-from secure_bloom.encryption.personal_data import kind_of_name, kind_of_values
+from secure_bloom.encryption.personal_data import kind_of_path, kind_of_values
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.structures.metadata import Type
@@ -26,10 +25,8 @@ def check_classified(subject: FooterSubject) -> Findings:
     Without ``strict``, check only columns that look sensitive.
     """
     request, clear = subject.of.request, dict[str, list[ChunkSubject]]()
-    # A column has a chunk in each row group.
-    is_classified = cache(request.policy.is_classified)
     for chunk in subject.chunks:
-        if not chunk.is_sensitive and not is_classified(chunk.leaf.path):
+        if not chunk.is_sensitive and not request.is_classified(chunk.leaf.path):
             clear.setdefault(chunk.leaf.name, []).append(chunk)
     for name, chunks in clear.items():
         # A row group may have other values than the first one, or nothing but nulls.
@@ -43,7 +40,7 @@ def check_classified(subject: FooterSubject) -> Findings:
 
 def _reason(chunk: ChunkSubject) -> str | None:
     """Return why a column may be sensitive, or None."""
-    kind = next((it for it in map(kind_of_name, reversed(chunk.leaf.path)) if it), None)
+    kind = kind_of_path(chunk.leaf.path)
     if kind is not None:
         return f"by its name it has {kind}"
     if chunk.leaf.type is Type.BYTE_ARRAY:

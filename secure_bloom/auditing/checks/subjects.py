@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from secure_bloom.adding.request import WantedFilters
@@ -25,12 +25,16 @@ from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile
+from secure_bloom.storage.column_mapping import ColumnMapping
 
 # Loaded to search for values alone.
 if TYPE_CHECKING:
     from secure_bloom.lakes.paimon.table import PaimonFile
     from secure_bloom.tracing.index import WordIndex
-from secure_bloom.storage.column_mapping import ColumnMapping
+
+
+#: The columns of which the answers of a policy are kept. Names are as long as a file makes them.
+_MOST_KEPT = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,11 @@ class AuditRequest:
             Wanted(key=self.policy.key_for(leaf.path), bloom=blooms.get(ordinal))
             for ordinal, leaf in enumerate(leaves)
         )
+
+    @cached_property
+    def is_classified(self) -> Callable[[tuple[str, ...]], bool]:
+        """:meth:`.KeyPolicy.is_classified`. The files of a table have the same columns."""
+        return lru_cache(maxsize=_MOST_KEPT)(self.policy.is_classified)
 
     @cached_property
     def has_secrets(self) -> bool:
