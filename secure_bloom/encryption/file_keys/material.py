@@ -7,6 +7,7 @@ is in ``_KEY_MATERIAL_FOR_<file>.json``, and the ``key_metadata`` refers to it.
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -134,7 +135,9 @@ def count_unknown_fields(key_metadata: bytes) -> int:
     return sum(name not in known and value is not None for name, value in fields.items())
 
 
-def _json_object(key_metadata: bytes) -> dict[str, object] | None:
+# An audit parses each text of a file and counts its unknown fields.
+@functools.lru_cache(maxsize=16)
+def _json_object(key_metadata: bytes) -> Mapping[str, object] | None:
     # The bytes come from a file, and JSON needs many times its size in memory.
     if len(key_metadata) > _MAX_SIZE:
         raise FormatError(
