@@ -100,7 +100,8 @@ class Targets:
         target = self.of(path)
         if target is not None:
             known = self._columns.setdefault(target, set())
-            for name in columns:
+            # The files of a table have the same columns.
+            for name in () if known.issuperset(columns) else columns:
                 known.update(accumulate(name.split("."), "{}.{}".format))
 
     def add_alike(self, finding: Finding) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
@@ -15,6 +16,7 @@ from secure_bloom.encryption.policy_files import read_policy
 from secure_bloom.errors import PolicyError, refused_by_system
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("secure-bloom", "pyarrow")} | {
         "python": platform.python_version()

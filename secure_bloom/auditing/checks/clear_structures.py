@@ -87,8 +87,12 @@ def check_headers(subject: ChunkSubject) -> Findings:
     chunk = subject.chunk
     if chunk is None or subject.is_encrypted or not subject.of.request.has_secrets:
         return
+    check_values = subject.of.request.check_values
+    # Most columns in clear have no filter.
+    if chunk.meta_data.bloom_filter_offset is None and not check_values:
+        return
     found = list(_filter_header(subject.of.file, chunk))
-    if subject.of.request.check_values:
+    if check_values:
         found += _page_structures(subject.of.file, chunk)
     if count := sum(not it.is_known for it in found):
         what = f"headers or page indexes of the column have {counted(count, 'unknown field')}"
