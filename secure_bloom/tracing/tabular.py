@@ -121,18 +121,25 @@ def _orc_starts(file: BinaryIO, emit: SectionWriter, starts: list[int], end: int
 
 
 def avro_columns(file: BinaryIO, budget: Budget) -> Columns:
-    """Yield the fields of the records of an Avro file, a batch of values at a time."""
+    """Yield the fields of the records of an Avro file, a batch of values at a time.
+
+    Blocks before damage, or before other bytes, are read. Then UnreadError is raised.
+    """
     fastavro = extra("fastavro")
     with damage("an Avro file"):
         blocks = AvroBlocks(file, budget.take)
         reader = RecordReader(blocks, fastavro)
         found = _AvroFields(budget)
-        for number, data in blocks:
-            # Fields that take no byte cost time alone.
-            budget.take(number * blocks.cost.fixed // _FIXED)
-            for record in reader.records(number, data):
-                if found.add(record):
-                    yield from found.columns()
+        try:
+            for number, data in blocks:
+                # Fields that take no byte cost time alone.
+                budget.take(number * blocks.cost.fixed // _FIXED)
+                for record in reader.records(number, data):
+                    if found.add(record):
+                        yield from found.columns()
+        except Exception:
+            yield from found.columns()
+            raise
         yield from found.columns()
 
 

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import fastavro
 import lz4.block
 import lz4.frame
 import py7zr
@@ -457,3 +458,18 @@ def test_packed_values_of_a_database_in_an_archive_in_base64_are_found(tmp_path:
         file.writestr("db", database.serialize())
     (tmp_path / "x").write_bytes(base64.b64encode(archive.getvalue()))
     assert "email" in columns_found(tmp_path)
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+@pytest.mark.parametrize("tail", [b"the end\n", bytes(512), b"cut"])
+def test_whole_blocks_of_avro_are_searched_and_the_rest_is_listed(
+    tmp_path: Path, codec: str, tail: bytes
+) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "c", "type": "string"}]}
+    file = io.BytesIO()
+    fastavro.writer(file, schema, [{"c": it} for it in EMAILS], codec, sync_interval=400)
+    content = file.getvalue()[:-20] if tail == b"cut" else file.getvalue() + tail
+    (tmp_path / "x").write_bytes(STUB + content)
+    (found,) = search(tmp_path).files
+    assert any(it.passed > 20 and "column" in it.place for it in found.found)
+    assert any("Avro" in it.reason for it in found.unread)
