@@ -36,9 +36,10 @@ from secure_bloom.kernels.words import (
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
-#: How much a word says: a word that texts have by chance, one that few have, an address as
-#: documents use them, one that nobody writes by chance, and a number that every counter reaches.
-COMMON, RARE, EXAMPLE, DISTINCTIVE, SERIAL = range(5)
+#: How much a word says, from least to most: a number that every counter reaches, a word that texts
+#: have by chance, one that few have, an address as documents use them, and one that nobody writes
+#: by chance.
+SERIAL, COMMON, RARE, EXAMPLE, DISTINCTIVE = range(5)
 #: Threads that fold values.
 FOLDERS: Final = min(4, os.cpu_count() or 1)
 #: What an entry has beside the hash, in its lowest byte, while a column is read: whether the word

@@ -270,11 +270,15 @@ def _encoded(texts: list[str]) -> pa.Array:
     return pa.array([it.encode("utf-8", "surrogateescape") for it in texts], pa.large_binary())
 
 
+def _joined(texts: pa.Array, end: str) -> pa.Array:
+    return pc.binary_join_element_wise(texts, end, "")
+
+
 def _number_forms(values: pa.Array) -> Iterator[pa.Array]:
     """Yield whole numbers as decimals with one and two places, and with an exponent."""
     texts = values.cast(pa.string())
-    yield pc.binary_join_element_wise(texts, "0", "").cast(pa.large_binary())
-    yield pc.binary_join_element_wise(texts, "00", "").cast(pa.large_binary())
+    for zeros in ("0", "00"):
+        yield _joined(texts, zeros).cast(pa.large_binary())
     yield from _exponents(texts.to_pylist())
 
 
@@ -318,14 +322,14 @@ def _decimal_forms(values: pa.Array) -> Iterator[pa.Array]:
 
 
 def _float_forms(values: pa.Array) -> Iterator[pa.Array]:
-    """Yield floats as decimals: with a fraction of one and two places, and in full."""
-    numbers = [it if it == it and abs(it) < 1e15 else None for it in values.to_pylist()]
-    whole = [it is not None and it == int(it) for it in numbers]
-    pairs = list(zip(numbers, whole, strict=True))
-    yield _encoded([f"{it:.1f}" if is_whole else "" for it, is_whole in pairs])
-    yield _encoded(["" if it is None else f"{it:.2f}" for it in numbers])
+    """Yield floats as decimals: in full, and with one and two places where nothing is rounded."""
     # The shortest digits of a float of 32 bits are fewer than those of the same double.
     shortest = values.cast(pa.string())
+    texts = _float_texts(values).cast(pa.string())
+    is_whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
+    has_place = pc.match_substring_regex(shortest, "[.][0-9]$")
+    for zeros, others in (("0", ""), ("00", pc.if_else(has_place, _joined(shortest, "0"), ""))):
+        yield pc.if_else(is_whole, _joined(texts, zeros), others).cast(pa.large_binary())
     yield shortest.cast(pa.large_binary())
     yield from _exponents(pc.if_else(pc.is_finite(values), shortest, "").to_pylist())
 

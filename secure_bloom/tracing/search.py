@@ -41,7 +41,6 @@ from secure_bloom.tracing.column_words import (
     FOLDERS,
     MASK,
     REST,
-    SERIAL,
     Entries,
     WantedHashes,
     binary_parts,
@@ -593,18 +592,18 @@ def _own(part: PartTrace, owner: int, index: WordIndex) -> NDArray[np.intp]:
     return own
 
 
-def _are_serial(entries: NDArray[np.intp], index: WordIndex) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = (index.entries[entries] & np.uint64(REST)) == SERIAL
-    return found
+def _kinds(entries: NDArray[np.intp], index: WordIndex) -> NDArray[np.int64]:
+    return (index.entries[entries] & np.uint64(REST)).astype(np.int64)
 
 
 def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIndex) -> None:
     """If a part has a value in several notations, keep only one word of it.
 
-    A day of the epoch is kept as such, and only if the part has no other word of the date.
+    The most distinctive word of a value is kept. A word that is less distinctive than the value,
+    such as a few digits of it or a day of the epoch, does not count as the value.
     """
     own = _own(part, owner, index)
-    own = own[np.argsort(_are_serial(own, index), kind="stable")]
+    own = own[np.argsort(-_kinds(own, index), kind="stable")]
     is_value = index.are_values(own)
     hashes = index.entries[own] & MASK
     present = hashes[is_value]
@@ -612,7 +611,8 @@ def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIn
     # The value itself, if it is long enough to be searched for: parts have it in common.
     for other, at, entries in index.matches(values):
         if other == owner:
-            own[at] = np.where(_are_serial(own[at], index), own[at], entries)
+            is_less = _kinds(own[at], index) < _kinds(entries, index)
+            own[at] = np.where(is_less, own[at], entries)
     _, first = np.unique(values, return_index=True)
     others = part.entries[index.owners[part.entries] != owner]
     part.entries = distinct(np.concatenate([others, own[first]]))

@@ -6,14 +6,17 @@ import datetime
 import random
 import sysconfig
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.tracing.index import WordIndex
-from secure_bloom.tracing.lake import FoundFile, search_files
+from secure_bloom.tracing.lake import FoundFile, occurrences, search_files
+from secure_bloom.tracing.search import confirm, trace_text
 from secure_bloom.tracing.subjects import SearchedColumn
 from testing.project import ROOT
 from tests.tracing.people import PEOPLE, subject
@@ -89,3 +92,42 @@ def test_a_clean_lake_has_no_finding(tmp_path: Path, trials: Callable[[int], int
     found = [(file.path, it) for file in report.files for it in file.findings]
     unread = [(file.path, it) for file in report.files for it in file.unread]
     assert (found, unread, report.searched) == ([], [], count)
+
+
+_chance = random.Random(11)
+#: Numbers whose notations have fewer digits than the numbers, or other ones.
+NUMBERS: dict[str, list[object]] = {
+    "double": [_chance.random() * 10_000 for _ in range(1_000)],
+    "large": [_chance.random() * 10**8 for _ in range(1_000)],
+    "small": [_chance.random() / 10**6 for _ in range(1_000)],
+    "short": [_chance.randrange(10**4) * 10.0 ** _chance.randrange(-12, 12) for _ in range(1_000)],
+    "cents": [_chance.randrange(10**9) / 100 for _ in range(1_000)],
+    "float": [*map(float, np.float32([_chance.random() * 10_000 for _ in range(1_000)]))],
+    "decimal": [Decimal(_chance.randrange(10**11)).scaleb(-5) for _ in range(1_000)],
+    "whole": [_chance.randrange(10**6) * 10 ** _chance.randrange(8) for _ in range(1_000)],
+    "padded": [f"{_chance.randrange(10**6) * 7919 % 10**6:012}" for _ in range(1_000)],
+}
+
+
+def _other_numbers() -> Iterator[str]:
+    yield "\n".join(str(_chance.randrange(10 ** _chance.randrange(1, 9))) for _ in range(9_000))
+    yield "\n".join(f"{_chance.random() * 10_000:.2f}" for _ in range(9_000))
+    yield "\n".join(
+        f"2026-11-{n % 28 + 1:02} {n % 24:02}:{n % 60:02}:{n % 59:02}.{n * 7919 % 10**6:06} INFO "
+        f"[{_chance.randrange(10**5)}] {_chance.randrange(1 << 32):08x} {_chance.random():.3g} "
+        f"took {_chance.randrange(10**6)} us"
+        for n in range(3_000)
+    )
+    yield from (f"Order {_chance.randrange(10**4, 10**7)} has left.\n" for _ in range(400))
+
+
+def test_numbers_of_another_place_are_no_finding() -> None:
+    def subject_of(name: str) -> SearchedColumn:
+        kind = pa.float32() if name == "float" else None
+        return SearchedColumn(name=name, values=lambda: iter([pa.array(NUMBERS[name], kind)]))
+
+    index = WordIndex.build(list(map(subject_of, NUMBERS)), 1 << 30)
+    traces = [trace_text("", "", text.encode(), index) for text in _other_numbers()]
+    confirm(traces, index)
+    found = {it for trace in traces for part in trace.parts for it in occurrences(part, index)}
+    assert sorted({(it.column, it.verdict) for it in found}) == []

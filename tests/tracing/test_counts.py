@@ -62,6 +62,7 @@ PAIRS: dict[str, tuple[Sequence[Any], Callable[[Any], str], Callable[[Any], str]
     "padded texts": (PADDED, str, lambda it: it.lstrip("0")),
     "padded further": (PADDED, lambda it: f"0000{it}", lambda it: it.lstrip("0")),
     "floats": (list(map(float, NUMBERS)), lambda it: f"{it:.1f}", lambda it: f"{it:.2f}"),
+    "floats with one place": ([it / 10 for it in NUMBERS], str, lambda it: f"{it:.2f}"),
     "decimals": (DECIMALS, lambda it: f"{it:.2f}", lambda it: f"{it.normalize():f}"),
     "capitals": ([f"anna{n}@post.fi" for n in NUMBERS], str, str.upper),
 }
