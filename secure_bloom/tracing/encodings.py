@@ -45,13 +45,35 @@ _STARTS_APART: Final = b"\xcc\xcd\xd9\xe1\xe3"
 #: Bytes of any kind have such marks by chance, but are no UTF-8: more of them than this share.
 _OTHER_SHARE: Final = 0.05
 _ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
-#: Colours of a terminal, and tags inside a word.
+#: Colours of a terminal.
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
-_TAG: Final = (
-    rb"/?(?:b|i|u|em|strong|span|a|r|t|wbr|font|mark|code|small|text:span|[aw]:(?:r|t|rPr|proofErr))"
-    rb"(?:\s[^<>]{0,200})?/?>"
+#: What the tags of paragraphs, lines and cells are not.
+_INSIDE: Final = (
+    rb"(?!(?:[\w-]+:)?(?:p|h[1-6]?|br|cr|tab|div|t[dhcr]|tbl|si|li|item|row|line-break|list-item)"
+    rb"[\s/>])"
 )
-_INLINE: Final = re.compile(rb"<(?<=[\w@.-]<)%b(?:<%b)*(?=[\w@.-])" % (_TAG, _TAG))
+#: Tags inside a text: of HTML and of spreadsheets, and any of Office and OpenDocument.
+_TAG: Final = (
+    rb"/?%b(?:b|i|u|em|strong|span|a|r|t|wbr|font|mark|code|small|su[bp]|del|ins"
+    rb"|rPr|sz|color|rFont|family|charset|scheme|strike|vertAlign"
+    rb"|(?:w\w{0,6}|a\d*|x|mc|text):[\w-]{1,40})(?:\s[^<>]{0,2000})?/?>"
+) % _INSIDE
+#: What is before and after such tags. Around other tags of XML there must be letters of a word.
+_IN_TEXT, _IN_WORD = rb"[^<>\t\r\n\0]", rb"[\w@.\x80-\xff-]"
+_OTHER: Final = _INSIDE + rb"[A-Za-z][\w:.-]{0,40}(?:\s[^<>]{0,2000})?"
+#: Tags in a row: empty ones, ends, and starts if the last one has its end.  Bytes of chance have no
+#: such tags.
+_ROWS: Final = (
+    (_IN_TEXT, rb"%b(?:<%b)*(?=%b)" % (_TAG, _TAG, _IN_TEXT)),
+    (_IN_WORD, rb"(?:%b/><)*%b/>(?=%b)" % (_OTHER, _OTHER, _IN_WORD)),
+    (_IN_WORD, rb"(?:/%b><)*/%b>(?=%b)" % (_OTHER, _OTHER, _IN_WORD)),
+    (
+        _IN_WORD,
+        rb"(?:%b><)*%b(?P<name>[A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,2000})?>"
+        rb"(?=%b[^<>]{0,200}</(?P=name)>)" % (_OTHER, _INSIDE, _IN_WORD),
+    ),
+)
+_INLINE: Final = re.compile(b"|".join(rb"<(?<=%b<)%b" % row for row in _ROWS))
 #: Bytes as numbers: in hexadecimal with a mark between two, in dumps with offsets, in decimals.
 _SPACED: Final = re.compile(rb"(?:(?:0x)?[0-9A-Fa-f]{2}[ ,:-]{1,2}){7,}(?:0x)?[0-9A-Fa-f]{2}\b")
 _DUMPED: Final = re.compile(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from tests.tracing.people import PEOPLE, columns_found
+from tests.tracing.people import PEOPLE, columns_found, found_in, search
 
 EMAILS = [str(it) for it in PEOPLE["email"][:40]]
 PLAIN = "\n".join(EMAILS).encode()
@@ -41,6 +41,59 @@ def _document() -> bytes:
         spans = (f"<text:p>{it[:4]}<text:span>{it[4:]}</text:span></text:p>" for it in EMAILS)
         archive.writestr("content.xml", "".join(spans))
     return file.getvalue()
+
+
+#: What documents write between two pieces of a word: format -> before, between, after.
+_CUTS: dict[str, tuple[str, str, str]] = {
+    "Word, bold": (
+        "<w:p><w:r><w:t>",
+        "</w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>",
+        "</w:t></w:r></w:p>",
+    ),
+    "Word, a font and a bookmark": (
+        "<w:p><w:r><w:t>",
+        '</w:t></w:r><w:bookmarkStart w:id="0"/><w:r><w:rPr><w14:ligatures/></w:rPr><w:t x="y">',
+        "</w:t></w:r></w:p>",
+    ),
+    "Word, a link": (
+        "<w:p><w:r><w:t>Write to</w:t></w:r><w:r><w:br/><w:t>",
+        '</w:t></w:r><w:hyperlink r:id="rId5" w:history="1"><w:r><w:rPr><w:b/></w:rPr><w:t>',
+        "</w:t></w:r></w:hyperlink><w:r><w:tab/><w:t>today.</w:t></w:r></w:p>",
+    ),
+    "spreadsheet": (
+        "<si><r><t>",
+        '</t></r><r><rPr><b/><sz val="9"/><rFont val="A"/></rPr><t>',
+        "</t></r></si>",
+    ),
+    "spreadsheet, with a prefix": (
+        "<x:si><x:r><x:t>",
+        "</x:t></x:r><x:r><x:t>",
+        "</x:t></x:r></x:si>",
+    ),
+    "slide": (
+        "<a:p><a:r><a:t>",
+        '</a:t></a:r><a:r><a:rPr lang="de" b="1"><a:latin typeface="A"/></a:rPr><a:t>',
+        "</a:t></a:r></a:p>",
+    ),
+    "OpenDocument": (
+        "<text:p>",
+        '<text:bookmark text:name="x"/><text:span text:style-name="T1"><text:a xlink:href="x">',
+        "</text:a></text:span></text:p>",
+    ),
+    "a link in HTML": (
+        "<p>",
+        f'<a class="m" href="https://mail.org/?{"x" * 900}"><b>',
+        "</b></a></p>",
+    ),
+    "XML": ("<p>", '<hi rend="bold">', "</hi></p>"),
+    "XML, an end": ("<p><hi><w>", "</w></hi>", "</p>"),
+    "XML, a page": ("<p>", '<pb n="7"/>', "</p>"),
+}
+
+
+def _cut(form: str) -> bytes:
+    before, between, after = _CUTS[form]
+    return "".join(f"{before}{it[:5]}{between}{it[5:]}{after}" for it in EMAILS).encode()
 
 
 def _bytes_in_lists(write: Callable[[pa.Table, io.BytesIO], object]) -> bytes:
@@ -79,6 +132,7 @@ FOUND: dict[str, bytes] = {
     "words for marks": "\n".join(
         it.replace("@", " [at] ").replace(".", " (dot) ") for it in EMAILS
     ).encode(),
+    **{f"{form}, cut": _cut(form) for form in _CUTS},
     "lists of bytes in Parquet": _bytes_in_lists(pq.write_table),
     "lists of bytes in Arrow": _bytes_in_lists(feather.write_feather),
 }
@@ -88,6 +142,18 @@ FOUND: dict[str, bytes] = {
 def test_copies_in_odd_notations_are_found(tmp_path: Path, what: str) -> None:
     (tmp_path / "x").write_bytes(FOUND[what])
     assert columns_found(tmp_path) == {"email"}
+
+
+def test_a_name_in_two_formats_is_found(tmp_path: Path) -> None:
+    bold = '</w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">'
+    names = "".join(
+        f"<w:p><w:t>{bold.join(str(it).split(' '))}</w:t></w:p>" for it in PEOPLE["name"]
+    )
+    (tmp_path / "x").write_text(names)
+    (tmp_path / "y").write_text(names.replace(bold, f" {bold}"))
+    umlauts = (str(it).replace("ü", f"ü{bold}") for it in PEOPLE["umlaut"])
+    (tmp_path / "z").write_text("".join(f"<w:p><w:t>{it}</w:t></w:p>" for it in umlauts))
+    assert [found_in(it) for it in search(tmp_path).files] == [{"name"}, {"name"}, {"umlaut"}]
 
 
 def _epoch(day: datetime.date) -> int:
