@@ -44,6 +44,7 @@ from secure_bloom.spark.source_options import SourceOptions, source_options
 from secure_bloom.spark.spark_schema import TableSchema, table_schema
 from secure_bloom.spark.spark_types import arrow_schema, check_carried
 from secure_bloom.spark.splitting import split
+from secure_bloom.spark.tasks import leave_warnings_to_driver
 
 #: Words of the library's hints, for Python and the command line -> what they are here.
 _SPELLED = {
@@ -164,6 +165,7 @@ class SecureBloomReader(sd.DataSourceReader):
         """Yield the rows of a task, as Arrow batches in Spark's schema."""
         if not isinstance(partition, SourcePartition):
             return
+        leave_warnings_to_driver()
         with _explained():
             keys = _opened_keys(self._shared)
             for file in partition.files:

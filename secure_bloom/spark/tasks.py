@@ -14,6 +14,7 @@ import itertools
 import pickle
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -159,6 +160,7 @@ def _done_plainly(
     given: Any,
 ) -> list[Row]:
     del grant
+    leave_warnings_to_driver()
     plain = [schema.plain(row) for row in work(rows_of(given))]
     freeze_imports()
     return plain
@@ -326,6 +328,13 @@ def _install(module: str) -> str:
 
 #: Modules whose packages have their name.
 _SAME_NAME = frozenset({"click", "cryptography", "numpy", "pyarrow"})
+
+
+def leave_warnings_to_driver() -> None:
+    """Ignore, in this worker, a keyring that others may read: the driver has warned of it."""
+    from secure_bloom.encryption.kms import KeyringPermissionWarning
+
+    warnings.simplefilter("ignore", KeyringPermissionWarning)
 
 
 def freeze_imports() -> None:

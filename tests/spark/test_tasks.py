@@ -6,7 +6,9 @@ import enum
 import gc
 import importlib
 import pickle
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +17,7 @@ import secure_bloom as sb
 from secure_bloom.spark import tasks
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, given_in_tasks, row_by_row, run_tasks
+from testing.tables import keyring_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,3 +111,21 @@ def test_the_hint_on_a_missing_module_is_what_installs_it(module: str, command: 
     error = tasks._unfit(f"has secure-bloom without the module {module}, which it needs")
     assert command in (error.hint or "")
     assert "pip" not in (tasks._unfit("does not have secure-bloom").hint or "")
+
+
+def test_a_task_leaves_a_warning_of_the_keyring_to_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each of the executors' processes repeats it."""
+    monkeypatch.setattr(tasks, "freeze_imports", lambda: None)
+    path = tmp_path / "keyring.json"
+    path.write_text(keyring_json())
+    path.chmod(0o644)
+
+    def work(_: object) -> list[Row]:
+        return [("x", len(sb.Keyring.load(path).master_keys))]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert tasks._done_plainly(tasks._all_rows, work, MADE, None, []) != []
+    assert [str(it.message) for it in caught] == []
