@@ -10,6 +10,7 @@ name at the end.  So a crash, a full disk or an error on the way leaves the old 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -177,12 +178,17 @@ def format_of(given: str | None, output: Path | None) -> str:
             "the format table is only for the terminal",
             hint=f"--format {', '.join(_TEXTS)} or parquet",
         )
-    if form in _BINARIES and on_terminal:
+    if form in _BINARIES and output is None and (on_terminal or not _takes_bytes()):
         raise PolicyError(
-            f"the format {form} is not for a terminal",
+            f"the format {form} is not for a {'terminal' if on_terminal else 'stream of text'}",
             hint=f"name a file, --output found.{form}, or write into a pipe",
         )
     return form
+
+
+def _takes_bytes() -> bool:
+    """Return whether stdout takes bytes. One in memory of a program, io.StringIO, takes text."""
+    return hasattr(sys.stdout, "buffer")
 
 
 def _format_in(name: str) -> str:
@@ -207,7 +213,12 @@ def write_rows(
     if output is None:
         with output_errors(output), flushed():
             sys.stdout.flush()
-            return write(schema, batches, sys.stdout.buffer)
+            if _takes_bytes():
+                return write(schema, batches, sys.stdout.buffer)
+            printed = io.BytesIO()
+            count = write(schema, batches, printed)
+            sys.stdout.write(printed.getvalue().decode())
+            return count
     with output_errors(output), replaced(output) as file, _packed(file, output) as content:
         return write(schema, batches, content)
 

@@ -39,6 +39,18 @@ def shown(form: str, capsys: pytest.CaptureFixture[str], **columns: Any) -> str:
     return capsys.readouterr().out
 
 
+def test_a_stream_of_text_gets_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As programs put it in the place of stdout, to read what is printed."""
+    table = pa.table({"name": ["Zoë", None]})
+    for form, text in {"csv": "name\nZoë\n\n", "jsonl": '"Zoë"', "table": "Zoë"}.items():
+        monkeypatch.setattr(sys, "stdout", io.StringIO())
+        assert write_rows(form, table.schema, table.to_batches(), None) == 2
+        assert text in sys.stdout.getvalue()  # type: ignore[attr-defined]
+    for form in ("arrow", "parquet"):
+        with pytest.raises(PolicyError, match="not for a stream of text"):
+            row_formats.format_of(form, None)
+
+
 def test_nulls_and_empty_texts_come_back_from_csv(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
