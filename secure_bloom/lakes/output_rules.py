@@ -146,9 +146,8 @@ def _folders_read(named: Iterable[str], listing: TableListing) -> Iterator[str]:
                     yield os.path.realpath(match)
                 else:
                     alone.add(match)
-    for file in _local(listing.paths):
-        if file not in alone:
-            yield os.path.realpath(os.path.dirname(file))
+    folders = {os.path.dirname(file) for file in _local(listing.paths) if file not in alone}
+    yield from map(os.path.realpath, folders)
     for table in listing.logs:
         yield from map(os.path.realpath, _local(table.locations))
 

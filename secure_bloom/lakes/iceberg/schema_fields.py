@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ def dotted_names(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
             yield from dotted_names(each.type, f"{above}{each.name}.")
 
 
+@lru_cache(maxsize=1024)
 def arrow_of(kind: Any) -> pa.DataType:
     """Return the Arrow type in which a column of an Iceberg type is decoded."""
     from pyiceberg.schema import Schema

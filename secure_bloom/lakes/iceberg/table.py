@@ -235,6 +235,8 @@ class _LiveFiles:
         self._table, self._schema, self._index = table, schema, index
         self._opened, self._grant = opened, grant
         self._defaults = default_values(schema)
+        #: The values that files of one partition may lack, and their size.
+        self._fills: dict[tuple[int, str], tuple[dict[str, pa.Scalar], int]] = {}
         self._kept = DecodedBytes("the data files of the table")
 
     def of(self, entries: Iterable[Any]) -> _Live:
@@ -259,9 +261,14 @@ class _LiveFiles:
         if file.key_metadata is not None:
             raise UnsupportedFeatureError("the Iceberg table encrypts its files by its own keys")
         path = self._opened(file.file_path)
-        fills = {**self._defaults, **partition_values(self._table, self._schema, file)}
-        values = sum(_VALUE_BYTES + len(str(it)) for it in fills.values())
-        self._kept.add(_FILE_BYTES + len(path) + values)
+        partition = file.spec_id, repr(file.partition)
+        if partition not in self._fills:
+            made = {**self._defaults, **partition_values(self._table, self._schema, file)}
+            size = sum(_VALUE_BYTES + len(str(it)) for it in made.values())
+            self._kept.add(len(partition[1]))
+            self._fills[partition] = made, size
+        fills, size = self._fills[partition]
+        self._kept.add(_FILE_BYTES + len(path) + size)
         return path, IcebergFile(deletes=self._index.of(entry), grant=self._grant, fills=fills)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import json
 import os
@@ -9,16 +10,19 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.schema import Schema
 
 import secure_bloom as sb
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
-from secure_bloom.lakes.iceberg import metadata_files
+from secure_bloom.lakes.iceberg import metadata_files, schema_fields
 from secure_bloom.lakes.iceberg.old_metadata import old_metadata
 from secure_bloom.lakes.iceberg.table import iceberg_table
 from testing.iceberg_tables import iceberg, with_delete_file
+from tests.lakes.test_metadata_bombs import files_of
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +173,34 @@ def test_an_imported_file_has_the_values_of_its_partition(tmp_path: Path) -> Non
     )
     where = "day = '2026-01-01'"
     assert sb.read_table(table.metadata_location, where=where).num_rows == 2
+
+
+LIVE = "secure_bloom.lakes.iceberg.table"
+
+
+@pytest.mark.parametrize("partitions", [1, 90])
+def test_the_values_of_a_partition_are_made_once(tmp_path: Path, partitions: int) -> None:
+    table = iceberg(tmp_path)
+    path = files_of(table)["manifest"]
+    with path.open("rb") as file:
+        reader = fastavro.reader(file)
+        schema, metadata, (first, *_) = reader.writer_schema, reader.metadata, list(reader)
+    for n, entry in enumerate(entries := [copy.deepcopy(first) for _ in range(90)]):
+        entry["data_file"]["file_path"] += f"{n}"
+        entry["data_file"]["partition"]["part"] += dt.timedelta(days=n % partitions)
+    kept = {name: it for name, it in metadata.items() if not name.startswith("avro.")}
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, entries, metadata=kept)
+    schema_fields.arrow_of.cache_clear()
+    with (
+        mock.patch.object(Schema, "as_arrow", autospec=True, side_effect=Schema.as_arrow) as types,
+        mock.patch(f"{LIVE}.partition_values", wraps=schema_fields.partition_values) as made,
+    ):
+        found = iceberg_table(table.metadata_location)
+    days = {it.fills["day"].as_py() for name, it in found.live.items() if name[-1].isdigit()}
+    assert days == {dt.date(2026, 1, 1) + dt.timedelta(days=n) for n in range(partitions)}
+    assert made.call_count <= partitions + 1
+    assert types.call_count < 9
 
 
 def test_a_file_without_ids_is_refused(tmp_path: Path) -> None:
