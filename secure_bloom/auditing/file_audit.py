@@ -381,6 +381,11 @@ def _footer_rule(subject: FileSubject, error: SecureBloomError) -> Rule:
 
 def _opened(subject: FileSubject, footer: Footer) -> FooterSubject:
     wanted = subject.request.wanted(footer.leaves)
+    if subject.request.has_secrets:
+        # The checks of its fields decode the whole footer: no chunk is decoded again.
+        whole = subject.known_fields("FileMetaData", footer.plain)
+        if whole is not None:
+            footer.scan.take_chunks(whole.row_groups)
     chunks = []
     for row_group, column_chunks in enumerate(footer.column_chunks):
         for ordinal, column_chunk in enumerate(column_chunks):

@@ -36,7 +36,6 @@ from secure_bloom.parquet.structures.format_fields import (
     TYPES,
     FieldContent,
     contents,
-    known_fields,
 )
 from secure_bloom.parquet.structures.wire_fields import (
     Field,
@@ -116,7 +115,7 @@ def _unknown(subject: FileSubject, found: Iterable[FieldContent], where: str) ->
 
 
 def _check_structure(subject: FileSubject, structure: str, buffer: bytes, where: str) -> Findings:
-    record = known_fields(structure, buffer)
+    record = subject.known_fields(structure, buffer)
     if record is not None:
         yield from _check_material(subject, _key_metadata(structure, record))
         return
@@ -129,13 +128,14 @@ def _check_structure(subject: FileSubject, structure: str, buffer: bytes, where:
 def _key_metadata(structure: str, record: Any) -> Iterator[bytes | None]:
     """Yield the fields of :data:`_KEY_METADATA`."""
     if structure == "FileCryptoMetaData":
-        yield record.field_2
+        yield record.key_metadata
         return
-    yield record.field_9
-    for group in record.field_4 or ():
-        for column in group.field_1 or ():
-            if column.field_8 is not None and column.field_8.field_2 is not None:
-                yield column.field_8.field_2.field_2
+    yield record.footer_signing_key_metadata
+    for group in record.row_groups:
+        for column in group.columns:
+            crypto = column.crypto_metadata
+            if crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None:
+                yield crypto.ENCRYPTION_WITH_COLUMN_KEY.key_metadata
 
 
 def _check_material(subject: FileSubject, key_metadata: Iterable[bytes | None]) -> Findings:

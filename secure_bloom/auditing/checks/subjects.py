@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from secure_bloom.adding.request import WantedFilters
 from secure_bloom.auditing.checks.contents import forms_of
@@ -23,6 +23,7 @@ from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import Tail
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.format_fields import known_fields
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.column_mapping import ColumnMapping
@@ -158,6 +159,7 @@ class FileSubject:
     keys: FileKeys
     run: AuditRun
     tally: Tally = field(default_factory=Tally)
+    _records: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def request(self) -> AuditRequest:
@@ -168,6 +170,12 @@ class FileSubject:
     def is_readable(self) -> bool:
         """Whether anyone can read the footer."""
         return self.tail.mode is not FooterMode.ENCRYPTED
+
+    def known_fields(self, structure: str, buffer: bytes) -> Any | None:
+        """Return :func:`.known_fields` of the file's only ``structure``, which is decoded once."""
+        if structure not in self._records:
+            self._records[structure] = known_fields(structure, buffer)
+        return self._records[structure]
 
     def finding(self, rule: Rule, what: str, *, column: str | None = None) -> Finding:
         """Return a finding of this file."""

@@ -174,6 +174,11 @@ class FooterScan:
             return [groups.offsets_of(index) for index in range(len(groups))]
         return [cast("LaterRecords[ColumnChunk]", group.columns).offsets for group in groups]
 
+    def take_chunks(self, groups: Sequence[RowGroup]) -> None:
+        """Take the column chunks of row groups that were decoded from the same bytes."""
+        for group, decoded in zip(self.row_groups, groups, strict=True):
+            cast("LaterRecords[ColumnChunk]", group.columns).take(decoded.columns)
+
     def check_chunks(self) -> None:
         """Raise FormatError unless every row group has one chunk for each column."""
         wanted, groups = len(self.schema.leaves), self.row_groups

@@ -10,11 +10,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from thrift.protocol.TBase import TBase
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.structures.records import rewritten
+from secure_bloom.parquet.structures import metadata
+from secure_bloom.parquet.structures.declarations import STRING, Empty, Structure
+from secure_bloom.parquet.structures.records import record_class, rewritten
 from secure_bloom.parquet.structures.wire_fields import (
     MAX_DEPTH,
     SKIP,
@@ -56,9 +57,9 @@ def contents(structure: str, buffer: Buffer, start: int = 0) -> list[FieldConten
 def known_fields(structure: str, buffer: Buffer) -> Any | None:
     """Return the structure as a record if :func:`contents` would find no unknown field in it.
 
-    The record has the attributes ``field_1``, ``field_2`` and so on, None for an absent field.  It
-    is made at a fifth of the cost of the contents.  None is no proof of an unknown field: the bytes
-    may be encoded in another way than Thrift's library encodes them.
+    The record has the attributes of the structure's view in :mod:`.metadata`, and ``field_7`` for a
+    field 7 that the view lacks.  It is made at a fifth of the cost of the contents.  None is no
+    proof of an unknown field: the bytes may be encoded in another way than Thrift's library does.
     """
     record = _whole(structure)()
     written = rewritten(record, buffer)
@@ -311,24 +312,35 @@ _FIELDS: Final = {
 
 @functools.cache
 def _whole(structure: str) -> Any:
-    """Return a class of Thrift's library that has all fields of a structure of the format."""
-    types = TYPES.get(structure, {})
-    names = {field: f"field_{field}" for field in types}
+    """Return a class with a ``thrift_spec`` of all fields of a structure of the format."""
+    types, view = TYPES.get(structure, {}), getattr(metadata, structure, Empty)
+    declared = {field.id: name for name, field in view.FIELDS.items()}
+    others = {field: f"field_{field}" for field in types.keys() - declared.keys()}
+    names = declared | others
     spec = tuple(
-        (field, *_library_type(types[field], names[field]), None) if field in types else None
+        (field, *_library_type(types[field], names[field], view), None) if field in types else None
         for field in range(max(types, default=-1) + 1)
     )
-    return type(structure, (TBase,), {**dict.fromkeys(names.values()), "thrift_spec": spec})
+    members = {**dict.fromkeys(others.values()), "thrift_spec": spec}
+    return type(structure, (record_class(view),), members)
 
 
-def _library_type(kind: str, name: str) -> tuple[int, str, Any]:
+def _library_type(kind: str, name: str, view: type[Structure]) -> tuple[int, str, Any]:
     if kind.startswith("list<"):
-        element, _, details = _library_type(kind[len("list<") : -1], "")
+        element, _, details = _library_type(kind[len("list<") : -1], name, view)
         return TType.LIST, name, (element, details, False)
+    if kind == "binary":
+        return TType.STRING, name, "UTF8" if _is_text(view, name) else "BINARY"
     if kind in _LIBRARY_TYPES:
-        return _LIBRARY_TYPES[kind], name, "BINARY" if kind == "binary" else None
+        return _LIBRARY_TYPES[kind], name, None
     whole = _whole(kind)
     return TType.STRUCT, name, [whole, whole.thrift_spec]
+
+
+def _is_text(view: type[Structure], name: str) -> bool:
+    """Return whether the view has a string, or a list of strings, in a field."""
+    kind = view.FIELDS[name].kind if name in view.FIELDS else None
+    return kind is not None and STRING in (kind, kind.inner)
 
 
 _LIBRARY_TYPES: Final = {
@@ -338,5 +350,4 @@ _LIBRARY_TYPES: Final = {
     "i32": TType.I32,
     "i64": TType.I64,
     "double": TType.DOUBLE,
-    "binary": TType.STRING,
 }

@@ -73,7 +73,7 @@ def decode_record(view: type[V], buffer: Buffer) -> V:
 
 def measured_record(view: type[V], buffer: Buffer) -> tuple[V, int]:
     """Return the record of :func:`decode_record`, and the number of bytes of its structure."""
-    cls = _record_class(cast(Hashable, view))
+    cls = record_class(cast(Hashable, view))
     record = cls()
     if not HAS_C_CODE:
         return cast(V, record), _read_slowly(record, view, buffer, 0)
@@ -151,7 +151,7 @@ class StructReader:
         """
         called: Any = type("Offsets", (type,), {"__call__": self._data.tell})
         spec = _thrift_spec(view, dict.fromkeys(later, called("Offset", (), {})))
-        whole = _record_class(cast(Hashable, view))
+        whole = record_class(cast(Hashable, view))
         return type(whole.__name__, (whole,), {"thrift_spec": spec})
 
 
@@ -193,7 +193,7 @@ class RecordSource(Generic[V]):
 
     @functools.cached_property
     def _class(self) -> Any:
-        return _record_class(cast(Hashable, self._view))
+        return record_class(cast(Hashable, self._view))
 
     @functools.cached_property
     def _reader(self) -> StructReader:
@@ -231,6 +231,10 @@ class LaterRecords(Sequence[V]):
             found = self._decoded[index] = self._source.at(self.offsets[index])
         return found
 
+    def take(self, records: Sequence[V]) -> None:
+        """Take the records of all structures, which were decoded from the same bytes."""
+        self._decoded.update(enumerate(records))
+
 
 def measured_outline(view: type[V], buffer: bytes, *later: type[Structure]) -> tuple[V, int]:
     """Return what :func:`measured_record` returns, but with offsets in place of some structures.
@@ -239,7 +243,7 @@ def measured_outline(view: type[V], buffer: bytes, *later: type[Structure]) -> t
     :class:`LaterRecords`.
     """
     if not HAS_C_CODE:
-        record = _record_class(cast(Hashable, view))()
+        record = record_class(cast(Hashable, view))()
         return cast(V, record), _read_slowly(record, view, buffer, 0, later)
     record = _readers.outline_class(view, later)()
     return cast(V, record), _readers.read_whole(record, buffer)
@@ -320,7 +324,7 @@ def _value(
             return [it.value for it in found]
         return [_value(inner, buffer, it, later) for it in found]
     if kind.ttype == TType.STRUCT:
-        record = _record_class(kind.inner)()
+        record = record_class(kind.inner)()
         _read_slowly(record, kind.inner, buffer, field.value, later)
         return record
     return _SCALARS["text" if kind is STRING else kind.ttype](buffer, field)
@@ -370,7 +374,7 @@ _SCALARS: Final[dict[object, Callable[[Buffer, Field], Any]]] = {
 
 
 @functools.cache
-def _record_class(view: Any) -> Any:
+def record_class(view: Any) -> Any:
     """Return a class with a ``thrift_spec``, and with the defaults of absent fields."""
     optional = frozenset(n for n, field in view.FIELDS.items() if not isinstance(field, Required))
     members = {"optional": optional, **dict.fromkeys(optional)}
@@ -404,7 +408,7 @@ def _details(kind: FieldType[Any], stand_ins: dict[Any, type]) -> Any:
     if kind.ttype == TType.STRUCT:
         if kind.inner in stand_ins:
             return [stand_ins[kind.inner], ()]
-        cls = _record_class(kind.inner)
+        cls = record_class(kind.inner)
         # A list, because the C code takes no tuple here.
         return [cls, _thrift_spec(kind.inner, stand_ins) if stand_ins else cls.thrift_spec]
     return None

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer import scan
 from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.footer.scan import scan_footer
-from secure_bloom.parquet.structures.records import decode_record
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.structures.format_fields import known_fields
+from secure_bloom.parquet.structures.metadata import ColumnChunk as View
+from secure_bloom.parquet.structures.records import HAS_C_CODE, decode_record
 from secure_bloom.storage import open_input
 from testing.surgery import opened
-from testing.tables import customers, write
+from testing.tables import KEYRING, Mode, customers, write
 from testing.thrift import trees
 from testing.thrift.metadata import ColumnChunk, FileMetaData
 from testing.thrift.trees import Struct
@@ -46,6 +52,38 @@ def test_an_offset_leads_to_each_chunk(plain: bytes) -> None:
             assert there.meta_data is not None
             assert chunk.meta_data is not None
             assert there.meta_data.path_in_schema == chunk.meta_data.path_in_schema
+
+
+@pytest.mark.skipif(not HAS_C_CODE, reason="without C code there is no record")
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED])
+def test_chunks_of_a_footer_decoded_whole_are_those_decoded_one_by_one(
+    tmp_path: Path, mode: Mode
+) -> None:
+    table = customers(40)
+    path = write(tmp_path / "x.parquet", table, mode, row_group_size=20, write_page_index=True)
+    with open_input(str(path)) as file:
+        plain = unlock(read_tail(file), file_keys(KeyResolver(KEYRING), file)).plain
+    one_by_one, taken = scan_footer(plain), scan_footer(plain)
+    whole = known_fields("FileMetaData", plain)
+    assert whole is not None
+    taken.take_chunks(whole.row_groups)
+    for wanted, found in zip(one_by_one.column_chunks, taken.column_chunks, strict=True):
+        assert [_values(View, it) for it in found] == [_values(View, it) for it in wanted]
+        assert len(found) == len(table.column_names)
+        assert found[0] is whole.row_groups[taken.column_chunks.index(found)].columns[0]
+
+
+def _values(view: Any, record: Any) -> Any:
+    """Return the declared fields of a record, and of the records in it."""
+    if isinstance(record, list):
+        return [_values(view, it) for it in record]
+    if not hasattr(view, "FIELDS") or record is None:
+        return record
+    kinds = {name: field.kind for name, field in view.FIELDS.items()}
+    return {
+        name: _values(getattr(kind.inner, "inner", None) or kind.inner, getattr(record, name))
+        for name, kind in kinds.items()
+    }
 
 
 def test_files_of_one_schema_share_it(tmp_path: Path, plain: bytes) -> None:

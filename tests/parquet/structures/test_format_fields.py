@@ -62,8 +62,9 @@ def test_a_record_is_made_of_known_fields_alone() -> None:
     known = trees.encode(trees.Struct({1: (STRUCT, algorithm), 2: (BINARY, b"key")}))
     record = known_fields("FileCryptoMetaData", known + b"more")
     assert record is not None
-    assert (record.field_1.field_1.field_2, record.field_2) == (b"unique", b"key")
-    assert (record.field_1.field_1.field_1, record.field_1.field_2) == (None, None)
+    algorithm = record.encryption_algorithm
+    assert (algorithm.AES_GCM_V1.aad_file_unique, record.key_metadata) == (b"unique", b"key")
+    assert (algorithm.AES_GCM_V1.aad_prefix, algorithm.AES_GCM_CTR_V1) == (None, None)
 
 
 @pytest.mark.parametrize(
