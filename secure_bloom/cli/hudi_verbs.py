@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from secure_bloom.cli.exit_codes import print_and_exit_code, print_failures, print_outcome
+from secure_bloom.cli.inputs import listed_values
 from secure_bloom.cli.runnable_hints import with_runnable_hints
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
@@ -27,7 +28,6 @@ from secure_bloom.cli.terminal_tables import (
 from secure_bloom.cli.verbosity import print_line, print_note, print_notes, wants_summary
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
-from secure_bloom.running.bounded_documents import read_bounded
 
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
@@ -163,7 +163,10 @@ def add_command(
 @click.argument("path")
 @click.argument("keys", nargs=-1, metavar="KEY...")
 @click.option(
-    "--from", "source", type=click.File("rb"), help="File of keys, one a line; - is stdin."
+    "--from",
+    "source",
+    metavar="FILE[:COLUMN]",
+    help="Keys from a file, one a line, or from a column of a CSV or TSV file; - for stdin.",
 )
 @_COLUMN
 @with_access_to_read
@@ -171,7 +174,7 @@ def add_command(
 def lookup_command(
     path: str,
     keys: tuple[str, ...],
-    source: Any,
+    source: str | None,
     column: str,
     access: AccessOptions,
     as_json: bool,
@@ -193,7 +196,7 @@ def lookup_command(
     from secure_bloom.hudi.key_lookup import lookup
 
     _refuse_paths(keys)
-    wanted = [*keys, *_keys_in(source)]
+    wanted = [*keys, *(listed_values(source) if source is not None else ())]
     if not wanted:
         raise PolicyError("no key is given", hint="name keys, or a file of keys with --from")
     report = lookup(path, wanted, column=column, **access.arguments())
@@ -212,25 +215,6 @@ def _refuse_paths(keys: tuple[str, ...]) -> None:
                 f"{key} is a {kind}, and lookup takes one PATH",
                 hint="quote the glob or pass the folder; give a key that is a path by --from",
             )
-
-
-def _keys_in(source: BinaryIO | None) -> list[str]:
-    """Return the keys in a file, one in each line, without empty lines.
-
-    The file is UTF-8, whatever the locale.
-    """
-    if source is None:
-        return []
-    try:
-        text = read_bounded(source, "the file of keys").decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # The cause is left out: its text quotes the bytes.
-        raise PolicyError(
-            "the file of keys is not UTF-8",
-            hint="convert it first: iconv -f LATIN1 -t UTF-8 keys.txt",
-            path=source.name,
-        ) from None
-    return [line for line in text.replace("\r\n", "\n").split("\n") if line]
 
 
 _FILTER_HEADERS = ("file", "type", "vectors>", "bytes>", "fpp>", "bits set>", "column")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from secure_bloom.bloom.verdicts import ProbeReport, Verdict
 from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
-from secure_bloom.cli.inputs import read_lines, read_text
+from secure_bloom.cli.inputs import listed_values
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     with_access_to_read,
@@ -23,7 +20,6 @@ from secure_bloom.cli.terminal_tables import print_table, short_names
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.schema import in_any_case
 from secure_bloom.reports.text import counted
 
 
@@ -73,61 +69,10 @@ def probe_command(
 
 
 def _values(given: tuple[str, ...], source: str | None) -> list[str]:
-    values = [*given, *(_lines(source) if source is not None else ())]
+    values = [*given, *(listed_values(source) if source is not None else ())]
     if not values:
         raise PolicyError("no value is given", hint="write probe PATH COLUMN VALUE, or --from FILE")
     return values
-
-
-#: The endings of files whose lines may have several columns, and what is between these.
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
-
-
-def _lines(source: str) -> list[str]:
-    """Return the values in FILE, one a line, or in the column of FILE:COLUMN, a CSV or TSV file.
-
-    Raises PolicyError, which quotes no value, if lines have several columns and none is named.
-    """
-    path, colon, column = source.rpartition(":")
-    is_named = bool(colon) and not Path(source).exists()
-    separator = _SEPARATORS.get(Path(path if is_named else source).suffix.lower())
-    if separator is None:
-        return read_lines(source)
-    text = read_text(path if is_named else source)
-    first = text.partition("\n")[0]
-    if separator not in first and ";" in first:
-        # As spreadsheets write it where the comma is in numbers.
-        separator = ";"
-    import csv
-
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
-    if is_named:
-        return _column(rows, column, path)
-    if any(len(row) > 1 for row in rows):
-        raise PolicyError(
-            "lines have several columns, wanted one value a line",
-            hint=f"name one of the columns in the first line: --from {source}:COLUMN",
-            path=source,
-        )
-    return read_lines(source)
-
-
-def _column(rows: Sequence[Sequence[str]], column: str, path: str) -> list[str]:
-    names = rows[0] if rows else ()
-    if names.count(column) > 1:
-        raise PolicyError(
-            f"the first line names {names.count(column)} columns {column}, wanted one", path=path
-        )
-    found = column if column in names else in_any_case(column, names)
-    if found is None:
-        # Not what the line has: a file without names begins with values.
-        raise PolicyError(
-            f"the first line names no column {column}",
-            hint=f"name one of its {counted(len(names), 'column')}, as it is written there",
-            path=path,
-        )
-    place = names.index(found)
-    return [row[place] for row in rows[1:] if len(row) > place and row[place]]
 
 
 #: The order in which values are printed.

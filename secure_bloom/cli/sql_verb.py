@@ -73,7 +73,8 @@ def sql_command(
 
     A table in the query is its path in single quotes, or a name given by --table.  Columns and
     comparisons are pushed down: what filters and statistics rule out is not read.  Put secret
-    values into a file: arguments can be seen by others.  Needs the extra sql.
+    values into a file: arguments can be seen by others.  --version, --snapshot and --timestamp are
+    for a query of one table.  Needs the extra sql.
 
     \b
     secure-bloom sql "select country, count(*) from 'out/' group by 1"

@@ -98,10 +98,14 @@ def test_keys_from_a_file_depended_on_the_locale(lake: Path) -> None:
     (lake / "keys.txt").write_bytes("\ufeffzoë\r\nbo".encode())
     looked = run("hudi", "lookup", place, "--from", lake / "keys.txt", "--json", LC_ALL="C")
     assert (looked.returncode, json.loads(looked.stdout)["keys_found"]) == (0, 2)
+    (lake / "keys.csv").write_text("name,id\nzoë,1\n,2\n")
+    looked = run("hudi", "lookup", place, "--from", f"{lake / 'keys.csv'}:name", "--json")
+    assert (looked.returncode, json.loads(looked.stdout)["keys_found"]) == (0, 1)
+    assert "note: 1 empty cell of" in looked.stderr
     (lake / "keys.txt").write_bytes("zoë".encode("latin-1"))
     failed = run("hudi", "lookup", place, "--from", lake / "keys.txt")
     assert failed.returncode == 2
-    assert failed.stderr.splitlines()[0].endswith("keys.txt: the file of keys is not UTF-8")
+    assert failed.stderr.splitlines()[0].endswith("keys.txt: is not UTF-8 text")
     assert "hint: convert it first" in failed.stderr
 
 

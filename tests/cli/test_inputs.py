@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.cli.inputs import read_lines, read_parameters, read_text
+from secure_bloom.cli.inputs import listed_values, read_parameters, read_text
 from secure_bloom.errors import MissingPathError, PolicyError
 from testing.command_line import run
 from tests.cli.conftest import assert_error
@@ -30,7 +30,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_values_come_from_a_file(table: Path, tmp_path: Path) -> None:
     (tmp_path / "wanted.txt").write_text(f"\ufeff{SECRET}\r\n\nnobody@example.com\n")
-    assert read_lines(str(tmp_path / "wanted.txt")) == [SECRET, "nobody@example.com"]
+    assert listed_values(str(tmp_path / "wanted.txt")) == [SECRET, "nobody@example.com"]
     done = run("probe", table, "email", "--from", tmp_path / "wanted.txt", "--json")
     (group,) = json.loads(done.stdout)["files"][0]["row_groups"]
     assert group["verdicts"] == {SECRET: "maybe", "nobody@example.com": "absent"}
