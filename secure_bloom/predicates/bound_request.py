@@ -105,6 +105,11 @@ def left_out(name: str) -> KeyUnavailableError:
     )
 
 
+def without(unused: frozenset[Member]) -> HiddenColumns:
+    """Return how members that no read needs are left out."""
+    return HiddenColumns(mode=MissingKeys.DROP, members=unused)
+
+
 def marked(column: pa.Field, hidden: Iterable[Member]) -> pa.Field:
     """Return the column with the names of its hidden members in its metadata."""
     names = sorted(".".join(member) for member in hidden if member[0] == column.name)

@@ -415,8 +415,17 @@ class Table:
             named = {name: known[name.lower()] for name in opened.table_names}
             return opened.run(named, parameters, missing_keys).read_all()
 
-    def ask(self, question: Question, *, explain: bool = False) -> TableRead:
-        """Return one read. Take its batches or its plan, then its report."""
+    def ask(
+        self,
+        question: Question,
+        *,
+        explain: bool = False,
+        unused: frozenset[Member] = frozenset(),
+    ) -> TableRead:
+        """Return one read. Take its batches or its plan, then its report.
+
+        ``unused`` are members of structures to be left out.
+        """
         from secure_bloom.reading.table_read import TableRead
 
         files = self._current()
@@ -427,6 +436,7 @@ class Table:
             self._kept(files),
             missing_keys=self.missing_keys(question.missing_keys),
             explain=explain,
+            unused=unused,
         )
 
     def refuse_output(self, output: Path, form: str) -> str | None:

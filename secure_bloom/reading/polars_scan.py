@@ -19,7 +19,7 @@ from secure_bloom.errors import (
     SecureBloomError,
     install_hint,
 )
-from secure_bloom.predicates.bound_request import HiddenColumns
+from secure_bloom.predicates.bound_request import HiddenColumns, without
 from secure_bloom.predicates.from_polars import from_polars
 from secure_bloom.predicates.tree import (
     NULL_TESTS,
@@ -45,20 +45,21 @@ def scan(
     failed: Callable[[SecureBloomError], object] | None = None,
     *,
     computed: Collection[Member] = (),
+    unused: frozenset[Member] = frozenset(),
     lend: Callable[[pa.Schema], Lent] = Lent.to_polars,
 ) -> pl.LazyFrame:
     """Return the rows of a table as a LazyFrame. Raises MissingExtraError without Polars.
 
     ``failed`` is called with an error of a read, before Polars wraps it in one of its own.
-    ``computed`` are hidden members whose columns may not be asked for.  ``lend`` says in which
-    types the columns are handed over.
+    ``computed`` are hidden members whose columns may not be asked for, and ``unused`` are members
+    that no read needs.  ``lend`` says in which types the columns are handed over.
     """
     try:
         import polars as pl
         from polars.io.plugins import register_io_source
     except ImportError as exc:
         raise MissingExtraError("scan_polars() needs Polars", hint=install_hint("polars")) from exc
-    hidden = table.hidden(missing_keys)
+    hidden = without(unused) if unused else table.hidden(missing_keys)
     arrow = table.shown_schema(hidden)
     lent = lend(arrow)
     is_checked = missing_keys is MissingKeys.NULL and bool(hidden.members)
@@ -78,7 +79,7 @@ def scan(
                     raise hidden.unusable(".".join(member))
             question = _question(table, nulls.schema, columns, predicate, rows, missing_keys)
             lent.check(question.columns)
-            for batch in table.ask(question).batches():
+            for batch in table.ask(question, unused=unused).batches():
                 frame = pl.DataFrame(lent.rows(batch))
                 frame = frame if predicate is None else frame.filter(predicate)
                 yield frame if columns is None else frame.select(columns)

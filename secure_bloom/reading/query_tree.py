@@ -246,7 +246,7 @@ class HiddenUse:
         others: list[dict[str, Any]] = []
         while node["class"] != "COLUMN_REF":
             given = _arguments(node)
-            if node["type"] in ("STRUCT_EXTRACT", "ARRAY_EXTRACT") and len(given) == 2:
+            if str(node.get("function_name") or node["type"]).lower() in _PARTS and len(given) == 2:
                 literal = given[1].get("literal", {})
                 if literal.get("kind") == "STRING":
                     steps.append(literal["text"].lower())
@@ -282,6 +282,8 @@ class HiddenUse:
 #: A hidden member, and the names that lead to it inside of a value: none if all of it is hidden.
 _Held = tuple["Member", tuple[str, ...]]
 _STAR: Final[dict[str, Any]] = {"class": "STAR", "type": "STAR", "alias": ""}
+#: ``addr.zip``, ``addr['zip']`` and what they may be written as.
+_PARTS: Final = {"struct_extract", "array_extract", "list_extract", "list_element"}
 #: What a structure or list answers without its hidden members.
 _OF_CONTAINERS: Final = {"operator_is_null", "operator_is_not_null", "count", "len", "array_length"}
 #: Tables whose columns are compared, or named by their place.

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import PolicyError, SecureBloomError, imported_for
 from secure_bloom.parquet.members import below
+from secure_bloom.predicates.bound_request import without
 from secure_bloom.reading.lent_types import INTERVAL_PARTS, Lent
 from secure_bloom.reading.polars_scan import scan
 from secure_bloom.reading.query_errors import OWN_ROWS, refusal, unparsed, with_hints_for_sql
@@ -46,6 +47,7 @@ from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError, refu
 if TYPE_CHECKING:
     import polars as pl
 
+    from secure_bloom.parquet.members import Member
     from secure_bloom.reading.table_read import AskedTable
 
 Item = TypeVar("Item")
@@ -132,22 +134,23 @@ class OpenQuery:
             with self._errors():
                 intervals = table.intervals()
                 others = tables.keys() - {name}
-                mode = self._mode(table, table.missing_keys(missing_keys), others)
-                schema = table.shown_schema(table.hidden(mode))
+                mode = table.missing_keys(missing_keys)
+                unused = self._unused(table, others) if mode is MissingKeys.ERROR else frozenset()
                 is_null = mode is MissingKeys.NULL
                 hidden = table.hidden(mode)
+                schema = table.shown_schema(without(unused) if unused else hidden)
                 members = hidden.largest(table.shown_schema(table.hidden(MissingKeys.ERROR)))
                 use = HiddenUse(self._tree, members, others)
                 computed = use.computed if is_null else ()
                 lend = functools.partial(Lent.to_duckdb, intervals=intervals)
                 failed = self._failed.append
-                frame = scan(table, mode, failed, computed=computed, lend=lend)
+                frame = scan(table, mode, failed, computed=computed, unused=unused, lend=lend)
             _check_names(name, schema)
             shown.append(schema)
             frame = _with_uuids(frame, wanted_uuids(self._tree, values, schema))
             frame = frame if most is None else frame.head(most)
             self._register(name, frame, schema, intervals)
-            if table.missing_keys(missing_keys) is not MissingKeys.ERROR:
+            if mode is not MissingKeys.ERROR:
                 asked = use.shown | use.computed
                 names = [it for it in sorted(hidden.members) if below(it, asked)]
                 self._hidden += hidden.names
@@ -189,24 +192,23 @@ class OpenQuery:
         replaced = ", ".join(f"{sql} AS {_quoted(it)}" for it, sql in columns.items())
         rows.project(f"* REPLACE ({replaced})").create_view(name)
 
-    def _mode(
-        self, table: AskedTable, asked: MissingKeys, other_tables: Collection[str]
-    ) -> MissingKeys:
-        """Return how this query reads hidden columns.
+    def _unused(self, table: AskedTable, other_tables: Collection[str]) -> frozenset[Member]:
+        """Return the hidden members of structures that this query does not use.
 
-        DuckDB asks for whole structures. So if a query uses no hidden member of a structure, the
-        structure is read without its hidden members.
+        DuckDB asks for whole structures, so without this the query would need their keys.
         """
-        if asked is not MissingKeys.ERROR:
-            return asked
-        whole = table.shown_schema(table.hidden(asked))
-        structures = {field.name.lower() for field in whole if pa.types.is_struct(field.type)}
-        paths = (it.get("column_names", ()) for it in expressions(self._tree))
-        if structures.isdisjoint(name.lower() for path in paths for name in path[:-1]):
-            return asked
-        members = table.hidden(MissingKeys.DROP).largest(whole)
-        use = HiddenUse(self._tree, members, other_tables)
-        return asked if use.shown or use.computed else MissingKeys.DROP
+        whole = table.shown_schema(table.hidden(MissingKeys.ERROR))
+        structures = {field.name.lower() for field in whole if pa.types.is_nested(field.type)}
+        names = {
+            it.lower() for node in expressions(self._tree) for it in node.get("column_names", ())
+        }
+        if structures.isdisjoint(names):
+            return frozenset()
+        hidden = table.hidden(MissingKeys.DROP)
+        largest = hidden.largest(whole)
+        use = HiddenUse(self._tree, largest, other_tables)
+        unused = [it for it in largest - use.shown - use.computed if len(it) > 1]
+        return frozenset(member for member in hidden.members if below(member, unused))
 
     def _batches(self, answer: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._errors():

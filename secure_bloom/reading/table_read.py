@@ -22,7 +22,8 @@ from secure_bloom.encryption.access import Access, GivenKeys
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import read_footer
-from secure_bloom.predicates.bound_request import HiddenColumns, request, with_hidden
+from secure_bloom.parquet.members import Member
+from secure_bloom.predicates.bound_request import HiddenColumns, request, with_hidden, without
 from secure_bloom.predicates.tree import leaves
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
@@ -52,8 +53,8 @@ _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 class AskedTable(Protocol):
     """The part of an open table that the scans of Polars and DuckDB use; see :class:`.Table`."""
 
-    def ask(self, question: Question) -> TableRead:
-        """Return one read."""
+    def ask(self, question: Question, *, unused: frozenset[Member] = frozenset()) -> TableRead:
+        """Return one read, without the ``unused`` members of structures."""
 
     def countable(self, names: Sequence[str]) -> str:
         """Return a column by which rows are counted."""
@@ -83,6 +84,7 @@ class TableRead:
         *,
         missing_keys: MissingKeys = MissingKeys.ERROR,
         explain: bool = False,
+        unused: frozenset[Member] = frozenset(),
     ) -> None:
         self._access = access
         self._limit = asked.whole_limit()
@@ -101,7 +103,9 @@ class TableRead:
             names = schema.names if wanted is None else wanted
             files.united.check([*names, *(condition.column for condition in tested)])
         asked_for = request(schema, files.partition_fields, wanted, self._predicate, files.paths)
-        if missing_keys is not MissingKeys.ERROR:
+        if unused:
+            asked_for = with_hidden(asked_for, without(unused), by_name=False)
+        elif missing_keys is not MissingKeys.ERROR:
             hidden = HiddenColumns(mode=missing_keys, members=files.hidden(asked_for.needed))
             asked_for = with_hidden(asked_for, hidden, by_name=wanted is not None)
         self.request = asked_for

@@ -396,6 +396,9 @@ def test_the_error_names_the_member_that_a_query_computes_with(table: sb.Table) 
         "SELECT a.id, b.address.city FROM self a JOIN self b USING (id) ORDER BY 1",
         "WITH x AS (SELECT address.city AS c FROM self) SELECT count(c) FROM x",
         "SELECT upper(address.city) AS c FROM self QUALIFY row_number() OVER (ORDER BY id) < 3",
+        "SELECT address['city'] AS c, struct_extract(address.geo, 'lon') FROM self ORDER BY id",
+        "SELECT phones[1].kind AS k, list_extract(phones, 2)['kind'] AS l FROM self ORDER BY id",
+        "SELECT id FROM self WHERE address IS NULL AND len(phones) < 2 ORDER BY id",
     ],
 )
 def test_a_query_of_other_members_needs_no_key_of_the_hidden_ones(
@@ -404,6 +407,25 @@ def test_a_query_of_other_members_needs_no_key_of_the_hidden_ones(
     with sb.open_table(lake, keys=KEYRING) as whole:
         wanted = whole.sql(query)
     assert table.sql(query, missing_keys=missing_keys).equals(wanted)
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("SELECT email FROM self WHERE address.city = 'c2'", "email"),
+        ("SELECT tags FROM self WHERE address['city'] = 'c2'", "tags"),
+        ("SELECT address.geo.lat FROM self WHERE phones[1].kind = 'home'", "address.geo.lat"),
+        ("SELECT phones[1].number, address.city FROM self", "phones.element.number"),
+    ],
+)
+def test_the_error_named_a_member_that_the_query_did_not_use(
+    table: sb.Table, query: str, name: str
+) -> None:
+    with pytest.raises(KeyUnavailableError) as raised:
+        table.sql(query)
+    assert raised.value.column is not None
+    assert raised.value.column.replace(".list.", ".").startswith(name)
+    assert table.sql(f"{query} LIMIT 0").num_rows == 0
 
 
 def test_a_query_of_a_column_that_is_left_out_says_so(table: sb.Table) -> None:
