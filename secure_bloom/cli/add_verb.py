@@ -121,7 +121,6 @@ def add_command(
         "keys": load_keys(keyring),
         "allow_unprotected": allow_unprotected,
     }
-    started = time.perf_counter()
     with progress_bar("adding filters", quiet=as_json) as progress:
         report = add_bloom_filters(
             paths,
@@ -135,7 +134,7 @@ def add_command(
         from secure_bloom.cli.runnable_hints import with_runnable_hints
 
         report = with_runnable_hints(report, paths, access["policy"], policy_path, keyring)
-    numbers = _numbers(report, time.perf_counter() - started)
+    numbers = _numbers(report)
     if with_advice and not report.failed and not report.commits:
         report = _advised(report, paths, **access)
     try:
@@ -159,7 +158,7 @@ def _write_metrics(
         raise report_lost(report, str(error)) from error
 
 
-def _numbers(report: AddReport, seconds: float) -> dict[str, tuple[float, str]]:
+def _numbers(report: AddReport) -> dict[str, tuple[float, str]]:
     """Return the numbers of a run for Prometheus."""
     totals = report.totals
     statuses, actions = totals["statuses"], totals["filters"]
@@ -178,7 +177,8 @@ def _numbers(report: AddReport, seconds: float) -> dict[str, tuple[float, str]]:
             "Bytes by which the files are larger.",
         ),
         "failures": (len(report.failed), "Files that failed."),
-        "seconds": (seconds, "Duration of the run."),
+        "seconds": (report.seconds, "Duration of the run."),
+        "dry_run": (int(report.dry_run), "1 if nothing was written."),
         "finished_timestamp_seconds": (time.time(), "When the run ended, in Unix time."),
     }
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from secure_bloom.cli.inputs import read_text
-from secure_bloom.cli.shared_arguments import JSON, keyring_option, load_keys
+from secure_bloom.cli.shared_arguments import (
+    JSON,
+    keyring_option,
+    load_keys,
+    load_policy,
+)
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import print_line, print_note, say, with_verbosity
 from secure_bloom.encryption.access import Access
@@ -50,7 +55,15 @@ def policy() -> None:
     help="Columns that get a key, beside those whose names suggest personal data.",
 )
 @click.option("--client", type=click.Choice(list(KMS_LINES)), default="keyring", show_default=True)
-@keyring_option("Keys for a table whose footers are encrypted.")
+@click.option(
+    "-p",
+    "--policy",
+    "policy_path",
+    type=_PATH,
+    metavar="FILE",
+    help="A policy whose [kms] has the keys for a table whose footers are encrypted.",
+)
+@keyring_option("Keys for such a table, instead of --policy.")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
 @with_verbosity
 def init_command(
@@ -59,6 +72,7 @@ def init_command(
     schema_from: str | None,
     client: str,
     sensitive: str | None,
+    policy_path: Path | None,
     keyring: Path | None,
     output: Path | None,
 ) -> int:
@@ -81,7 +95,11 @@ def init_command(
     if [path, schema, schema_from].count(None) != 2:
         raise PolicyError("give a table, or its schema by --schema or --schema-from, and one alone")
     if path is not None:
-        columns = _columns_of_given(path, keyring)
+        # The policy is for its KMS alone: what the files are protected by is not judged here.
+        access = Access(
+            keys=load_keys(keyring), policy=load_policy(policy_path), allow_unprotected=True
+        )
+        columns = _columns_of_given(path, access)
     else:
         columns = schema_columns(read_text(schema_from) if schema_from else schema or "")
     names = None
@@ -105,13 +123,13 @@ def init_command(
     return 0
 
 
-def _columns_of_given(path: str, keyring: Path | None) -> list[tuple[str, str]]:
+def _columns_of_given(path: str, access: Access) -> list[tuple[str, str]]:
     """Return the columns of the table at ``path``.
 
     If ``path`` is a schema by mistake, the error names the option for schemas.
     """
     try:
-        return _columns_of_table(path, keyring)
+        return _columns_of_table(path, access)
     except MissingPathError as exc:
         if " " not in path.strip():
             raise
@@ -124,11 +142,11 @@ def _columns_of_given(path: str, keyring: Path | None) -> list[tuple[str, str]]:
         raise FormatError(exc.message, hint=hint, path=path) from exc
 
 
-def _columns_of_table(path: str, keyring: Path | None) -> list[tuple[str, str]]:
+def _columns_of_table(path: str, access: Access) -> list[tuple[str, str]]:
     from secure_bloom.parquet.logical_types import describe
     from secure_bloom.reading.table_leaves import table_leaves
 
-    leaves = table_leaves(path, Access(keys=load_keys(keyring)))
+    leaves = table_leaves(path, access)
     return [(leaf.name, _kind(leaf, describe(leaf.element))) for leaf in leaves]
 
 

@@ -174,7 +174,8 @@ def _hash_alike(one: AtomicType | None, other: AtomicType | None) -> bool:
 def options_of_table(table: PaimonTable) -> dict[str, IndexOptions]:
     """Return the columns of the table's own options, with their sizes.
 
-    Raises PolicyError if the table has no such option.
+    Raises PolicyError if the table has no such option, or if the option names a column that the
+    table does not have: Paimon keeps the old name when a column is renamed.
     """
     options = table.schema.options
     names = [each.strip() for each in options.get(f"{_OPTION}columns", "").split(",")]
@@ -184,6 +185,14 @@ def options_of_table(table: PaimonTable) -> dict[str, IndexOptions]:
             f"no column is named, and the table has no option {_OPTION}columns",
             hint="name columns: --column id",
             path=table.folder,
+        )
+    for name in _not_in(table, found):
+        raise PolicyError(
+            f"the table's option {_OPTION}columns names {name}, a column that the table does not "
+            "have",
+            hint="name columns: --column id; or correct the option of the table in Paimon",
+            path=table.folder,
+            column=name,
         )
     return found
 
@@ -212,10 +221,14 @@ def threshold_of(table: PaimonTable) -> int:
 
 def require_columns(table: PaimonTable, columns: Iterable[str]) -> None:
     """Raise PolicyError for a column that the table does not have."""
+    for name in _not_in(table, columns):
+        raise unknown_column(name, sorted(table.column_names()), (table.folder,))
+
+
+def _not_in(table: PaimonTable, columns: Iterable[str]) -> list[str]:
+    """Return those columns, or keys of maps, whose column the table does not have."""
     known = table.column_names()
-    for name in columns:
-        if name not in known and name.partition("[")[0] not in known:
-            raise unknown_column(name, sorted(known), (table.folder,))
+    return [name for name in columns if not {name, name.partition("[")[0]} & known]
 
 
 def refuse_partitions(table: PaimonTable, columns: Iterable[str]) -> None:

@@ -97,6 +97,13 @@ class TestInit:
         keyring.write_text(keyring_json())
         keyring.chmod(0o600)
         code, shown, _ = run(capsys, "init", str(file), "--keyring", str(keyring))
+        # Or by the KMS of another policy, which need not fit the file's columns.
+        policy = tmp_path / "other.toml"
+        policy.write_text(
+            '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[footer]\nkey = "k_footer"\n'
+            '[columns.elsewhere]\nkey = "k_pii"\n'
+        )
+        assert run(capsys, "init", str(file), "--policy", str(policy)) == (code, shown, "")
         assert code == 0
         assert '[columns."iban"]' in shown
 

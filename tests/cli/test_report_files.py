@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 from pathlib import Path
@@ -56,6 +57,19 @@ def test_metrics_that_cannot_be_written_are_refused_before_files_change(lake: Pa
         assert done.returncode == 2
         assert "a report cannot be written" in done.stderr, done.stderr
         assert file.read_bytes() == before
+
+
+def test_metrics_say_whether_anything_was_written(lake: Path) -> None:
+    words = ("add", lake / "t", "--column", "email", "--json", "--metrics", lake / "m.prom")
+    for dry in (["--dry-run"], []):
+        document = json.loads(run(*words, *dry).stdout)
+        numbers = dict(
+            line.rsplit(" ", 1)
+            for line in (lake / "m.prom").read_text().splitlines()
+            if not line.startswith("#")
+        )
+        assert numbers["secure_bloom_add_dry_run"] == str(len(dry))
+        assert float(numbers["secure_bloom_add_seconds"]) == document["seconds"]
 
 
 def test_a_run_whose_metrics_are_lost_is_reported_and_said_to_be_done(lake: Path) -> None:

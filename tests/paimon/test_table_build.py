@@ -172,6 +172,10 @@ def test_columns_are_those_of_the_tables_own_options(lake: Warehouse) -> None:
         ("id", 50),
         ("name", 2),
     }
+    # Paimon keeps the old name in the option when a column gets another one.
+    lake.sql("alter table t rename column name to title")
+    with pytest.raises(sb.PolicyError, match="file-index.bloom-filter.columns names name"):
+        sb.paimon.build_index(folder)
 
 
 def test_a_table_is_named_in_its_warehouse(lake: Warehouse) -> None:
