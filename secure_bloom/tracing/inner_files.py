@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.tracing.arrow_columns import size_of_schema
-from secure_bloom.tracing.content import Span, Stream, size_of, within
+from secure_bloom.tracing.content import HEAD, Opened, Span, Stream, size_of, within
 from secure_bloom.tracing.packed import (
+    BEGINNINGS,
     FOREIGN,
     LAST_RECORD,
     PIECE,
@@ -21,12 +22,16 @@ from secure_bloom.tracing.packed import (
     Budget,
     UnreadError,
     decompressed,
+    end_of_zstd,
+    is_stream,
     window_of,
 )
 from secure_bloom.tracing.tabular import orc_start
 
 #: Streams that begin inside a file of another kind.
 _MOST_EMBEDDED: Final = 1_000
+#: Blocks of zstd whose sizes are looked at: one may have 128 KiB.
+_MOST_BLOCKS: Final = 200_000
 
 
 class InnerFiles:
@@ -34,13 +39,21 @@ class InnerFiles:
 
     def __init__(self, file: BinaryIO, budget: Budget, place: str) -> None:
         self._file, self._budget, self._place = file, budget, place
-        self._left = _MOST_EMBEDDED
+        self._left, self._steps = _MOST_EMBEDDED, iter(range(_MOST_BLOCKS))
         #: Where the last file with the same mark at its start and its end begins.
         self._starts = {"Parquet": 0, "Arrow": 0}
-        self._end_of_zip = 0
+        self._end_of_zip = self._end_of_snappy = 0
+        #: Where files begin that have a mark at their end, by kind; and the files that were found.
+        self._begun: dict[str, list[int]] = {}
+        self._spans: list[tuple[int, int]] = []
 
     def found(self, kind: str, start: int) -> Iterator[Stream | Span]:
         """Yield the files that may begin or end at a mark. Yield nothing for a chance match."""
+        if kind in BEGINNINGS:
+            # The last one is kept of many.
+            begun = self._begun.setdefault(kind, [])
+            begun[_MOST_EMBEDDED:] = [start]
+            return
         # Programs and numbers have such bytes often.
         if kind == "Arrow stream" and not _begins_stream(self._file, start):
             return
@@ -49,14 +62,49 @@ class InnerFiles:
             raise UnreadError(f"more than {_MOST_EMBEDDED:,} packed streams inside a file")
         at = within(self._place, f"{kind} at byte {start}")
         if kind not in FOREIGN:
-            self._file.seek(start)
-            pieces = decompressed(self._file, kind, self._budget)
-            with suppress(UnreadError):
-                if first := next(pieces, b""):
-                    yield Stream(at, chain([first], _until_damage(pieces)))
+            yield from self._streams(kind, start, at)
             return
         for begin, end in self._windows(kind, start):
+            self._spans.append((begin, end))
             yield Span(at, begin, end)
+
+    def _streams(self, kind: str, start: int, at: str) -> Iterator[Stream]:
+        """Yield the packed stream that begins at ``start``, if it is one."""
+        # Each stream of skipped chunks would be read to the end of all that follow.
+        if kind == "snappy" and start < self._end_of_snappy:
+            return
+        size = size_of(self._file)
+        end = end_of_zstd(self._file, start, self._steps) if kind == "zstd" else size
+        window = window_of(self._file, start, end)
+        is_sure = is_stream(kind, window.read(HEAD))
+        window.seek(0)
+        pieces = decompressed(window, kind, self._budget)
+        if is_sure:
+            yield Stream(at, pieces)
+        else:
+            with suppress(UnreadError):
+                if first := next(pieces, b""):
+                    rest = _until_damage(pieces) if self._is_in_picture(start) else pieces
+                    yield Stream(at, chain([first], rest))
+        if kind == "snappy":
+            self._end_of_snappy = start + window.tell()
+
+    def are_cut_short(self, opened: Opened) -> bool:
+        """Return whether files begin inside the file and do not end. They are listed."""
+        is_any = False
+        for kind, starts in self._begun.items():
+            for start in starts:
+                if not any(begin <= start < end for begin, end in self._spans):
+                    error = UnreadError(f"{BEGINNINGS[kind]} that is cut short")
+                    opened.missed(within(self._place, f"byte {start}"), error)
+                    is_any = True
+                    break
+        return is_any
+
+    def _is_in_picture(self, start: int) -> bool:
+        """Return whether a chunk of PNG has the bytes at ``start``. Chunks split packed data."""
+        self._file.seek(max(0, start - 4))
+        return self._file.read(4) in (b"IDAT", b"fdAT")
 
     def _windows(self, kind: str, mark: int) -> Iterator[tuple[int, int]]:
         """Yield the start and end offset of each file that may have the magic bytes at ``mark``."""

@@ -169,6 +169,37 @@ def _zstd(file: BinaryIO) -> Iterator[bytes]:
 _END: Final = b"the end of the file"
 
 
+def end_of_zstd(file: BinaryIO, start: int, steps: Iterator[int]) -> int:
+    """Return where consecutive frames end, by the sizes of their blocks (RFC 8878, 3.1.1).
+
+    If the last frame is damaged or cut short, this is the file's end. ``steps`` has an item for
+    each block that may be looked at.
+    """
+    size, at = file.seek(0, io.SEEK_END), start
+    for _ in steps:
+        file.seek(at)
+        head = file.read(8)
+        if _is_skippable(head):
+            at += 8 + int.from_bytes(head[4:8], "little")
+            continue
+        if not head.startswith(_MAGIC["zstd"]):
+            return min(at, size)
+        flags = head[4] if len(head) > 4 else 0
+        is_single = flags >> 5 & 1
+        at += 6 - is_single + (0, 1, 2, 4)[flags & 3] + (is_single, 2, 4, 8)[flags >> 6]
+        for _ in steps:
+            file.seek(at)
+            block = int.from_bytes(file.read(3), "little")
+            is_last, kind, length = block & 1, block >> 1 & 3, block >> 3
+            at += 3 + (1 if kind == 1 else length)
+            if kind == 3 or at > size:
+                return size
+            if is_last:
+                break
+        at += 4 * (flags >> 2 & 1)
+    return size
+
+
 def _lz4(file: BinaryIO) -> _Unpacking:
     try:
         frame = extra("lz4.frame")
@@ -470,7 +501,7 @@ _EMBEDDED: Final = {
     "lzma": (b"\x5d\x00\x00", rb".{2}(?:\xff{8}|.{5}\0\0\0)\0"),
 }
 FOREIGN: Final = {
-    "Parquet": (b"PAR1", b""),
+    "Parquet": (b"PAR", b"[1E]"),
     "Arrow": (b"ARROW1", b""),
     # A message of a size, and where its table begins.
     "Arrow stream": (b"\xff\xff\xff\xff", rb"[^\xff].{2}\0[\x04-\x40]\0\0\0"),
@@ -483,6 +514,18 @@ FOREIGN: Final = {
     # The record that ends an archive.
     "zip": (b"PK\5\6", b""),
     "tar": (b"ustar", rb"\x0000|  \0"),
+    # Its first page header, or the length of its first encrypted module.
+    "start of Parquet": (b"PAR", rb"(?:1\x15[\0\2\4\6]\x15|[1E][\x1c-\xff].\0\0)"),
+    # The first entry of an index, in a chunk that is not packed.
+    "start of ORC": (b"ORC", rb"(?:..\0)?\n.[\n\x12]"),
+    # Version, flags and method.
+    "start of zip": (b"PK\3\4", rb"[\x0a-\x3f][\0\3].[\0\x08][\0\x08\x09\x0c\x0e\x5d\x5f]\0"),
+}
+#: Kind of a mark at the start of a file -> the file. Its end has a mark of another kind.
+BEGINNINGS: Final = {
+    "start of Parquet": "a Parquet file",
+    "start of ORC": "an ORC file",
+    "start of zip": "a zip archive",
 }
 #: The mark of an entry of a zip archive's directory, and the bytes of the record that ends the
 #: directory, without its comment (APPNOTE.TXT 4.3.12, 4.3.16).
@@ -516,6 +559,25 @@ def embedded(data: bytes, known: int) -> Iterator[tuple[int, str]]:
                     raise UnreadError("bytes with too many places at which packed data may begin")
                 if kind != "zlib" or _is_zlib(data, match.start()):
                     yield match.start(), kind
+
+
+def is_stream(kind: str, head: bytes) -> bool:
+    """Return whether packed data begins with more than a mark of four bytes.
+
+    Programs that unpack such data have these marks too.
+    """
+    if kind == "xz":
+        return head[8:12] == zlib.crc32(head[6:8]).to_bytes(4, "little")
+    return _SURE.match(head) is not None
+
+
+#: A block of bzip2; the first chunk of snappy; the version and the size of blocks of lz4; no
+#: reserved bit, and the size of the first block of zstd, of which the header has at most 14 bytes.
+_SURE: Final = re.compile(
+    rb"BZh|\xff\x06.{8}[\0\1]..[\0\1]|\x82SNAPPY\0\0\0\0[\1\2]|\x04\x22\x4d\x18[\x40-\x7f][\x40\x50\x60\x70]"
+    rb"|\x28\xb5\x2f\xfd[\0\4\x20\x24\x40\x44\x60\x64\x80\x84\xa0\xa4]",
+    re.DOTALL,
+)
 
 
 def is_utf8(data: bytes) -> bool:

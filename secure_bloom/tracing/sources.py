@@ -279,7 +279,7 @@ def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[
         offset += len(piece)
         overlap = data[-16:]
         file.seek(offset)
-    if is_found:
+    if inner.are_cut_short(opened) or is_found:
         return
     kinds = without_mark(head, offset, is_even=evenness.is_packed)
     for kind in () if is_text(head) else kinds:

@@ -28,6 +28,7 @@ import pytest
 import zstandard
 from pyarrow import feather, orc
 
+from secure_bloom.tracing.packed import STREAM_MARKS
 from secure_bloom.tracing.unmarked import Evenness
 from tests.tracing.people import PEOPLE, columns_found, search
 from tests.tracing.test_planted import skippable, snappy_framed
@@ -473,3 +474,44 @@ def test_whole_blocks_of_avro_are_searched_and_the_rest_is_listed(
     (found,) = search(tmp_path).files
     assert any(it.passed > 20 and "column" in it.place for it in found.found)
     assert any("Avro" in it.reason for it in found.unread)
+
+
+#: No window of these bytes looks packed.
+_EVEN = bytes([0, 1, 0, 2, 0, 3, 0, 9]) * 40
+CUT: dict[str, bytes] = {
+    "gzip": GZIP,
+    "zlib": ZLIB,
+    "bzip2": bz2.compress(PLAIN),
+    "xz": XZ,
+    "zstd": zstandard.compress(PLAIN),
+    "lz4": lz4.frame.compress(PLAIN),
+    "snappy": snappy_framed(PLAIN),
+    "zip": zipped(PLAIN),
+    "Parquet": PARQUET,
+    "ORC": ORC,
+    "Arrow": FEATHER,
+    "SQLite": blob_in_sqlite(PLAIN),
+}
+
+
+@pytest.mark.parametrize("what", CUT)
+def test_what_is_cut_short_inside_other_bytes_is_listed(tmp_path: Path, what: str) -> None:
+    content = CUT[what]
+    (tmp_path / "x").write_bytes(_EVEN + content[: len(content) * 3 // 4])
+    (file,) = search(tmp_path).files
+    assert any(what in it.reason for it in file.unread)
+
+
+def test_what_is_whole_inside_other_bytes_and_marks_in_programs_are_not_listed(
+    tmp_path: Path,
+) -> None:
+    for what, content in CUT.items():
+        if what != "snappy":
+            (tmp_path / what).write_bytes(_EVEN + content + _EVEN)
+    marks = (b"PK\3\4", b"PAR1", b"PARE", b"ORC", b"ARROW1", *STREAM_MARKS)
+    (tmp_path / "marks").write_bytes(_EVEN + b"".join(mark + b"\xda\4zip\0" for mark in marks))
+    rows = zlib.compress(PLAIN, 0)
+    (tmp_path / "picture").write_bytes(
+        _EVEN + b"IDAT" + rows[:900] + b"crc_" + b"IDAT" + rows[900:]
+    )
+    assert not [it for file in search(tmp_path).files for it in file.unread]
