@@ -19,26 +19,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-#: How dates are written, by ``strftime``: digits in three orders, with and without a name.
-_DATES: Final = (
-    "%Y%m%d", "%d%m%Y", "%m%d%Y", "%d%b%Y", "%b%d%Y", "%d%B%Y", "%B%d%Y", "%y%m%d", "%GW%V%u",
-    "%Y%j",
-)  # fmt: skip
-#: How timestamps are written: as ISO 8601 does, and dates in other orders with a time after them.
-_TIMES: Final = (
-    "%Y%m%dT%H%M%S", "%Y%m%dT%H%M%SZ", "%Y%m%d%H%M%SZ", "%d%m%Y%H%M%S", "%m%d%Y%H%M%S",
-    "%d%b%Y%H%M%S", "%b%d%Y%H%M%S", "%d%B%Y%H%M%S", "%B%d%Y%H%M%S", "%y%m%d%H%M%S",
-)  # fmt: skip
+#: The orders of dates: Y, y, m, d, b and B as `strftime` has them, n and e without zeros before.
+_IN_DIGITS: Final = ("dmY", "emY", "enY", "mdY", "ndY", "neY", "Yne", "ymd")
+_WITH_NAMES: Final = ("dbY", "ebY", "bdY", "beY", "dBY", "eBY", "BdY", "BeY")
+_ENGLISH: Final = (
+    "january february march april may june july august september october november december"
+)
 #: The months of languages, and what they write between day, month and year.
 _MONTHS: Final = {
-    ("", ""): (
+    (b"", b""): (
         "januar februar märz april mai juni juli august september oktober november dezember",  # codespell:ignore  # noqa: E501
         "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
         "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre "  # noqa: ISC004
         "dicembre",
         "januari februari maart april mei juni juli augustus september oktober november december",  # codespell:ignore  # noqa: E501
     ),
-    ("de", "de"): (
+    (b"de", b"de"): (
         "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
         "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
     ),
@@ -245,9 +241,7 @@ def _texts(array: pa.Array) -> pa.Array:
         )
     if pa.types.is_floating(kind):
         return _float_texts(array)
-    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
-        return _by_python(array)
-    return array.cast(pa.string()).cast(pa.large_binary())
+    return _binary(array.cast(pa.string()))
 
 
 def _float_texts(array: pa.Array) -> pa.Array:
@@ -259,26 +253,29 @@ def _float_texts(array: pa.Array) -> pa.Array:
     is_whole = pc.fill_null(is_whole, fill_value=False)
     whole = pc.if_else(is_whole, values, pa.scalar(0.0)).cast(pa.int64()).cast(pa.string())
     texts = pc.if_else(is_whole, whole, values.cast(pa.string()))
+    return _binary(texts)
+
+
+def _binary(texts: pa.Array) -> pa.Array:
     return texts.cast(pa.large_binary())
-
-
-def _by_python(array: pa.Array) -> pa.Array:
-    return array.cast(pa.string()).cast(pa.large_binary())
 
 
 def _encoded(texts: list[str]) -> pa.Array:
     return pa.array([it.encode("utf-8", "surrogateescape") for it in texts], pa.large_binary())
 
 
-def _joined(texts: pa.Array, end: str) -> pa.Array:
-    return pc.binary_join_element_wise(texts, end, "")
+def _joined(*parts: pa.Array | bytes | None) -> pa.Array:
+    """Join texts, which are of large_binary, and bytes."""
+    return pc.binary_join_element_wise(
+        *(pa.scalar(it, pa.large_binary()) if isinstance(it, bytes) else it for it in parts),
+        pa.scalar(b"", pa.large_binary()),
+    )
 
 
 def _number_forms(values: pa.Array) -> Iterator[pa.Array]:
     """Yield whole numbers as decimals with one and two places, and with an exponent."""
     texts = values.cast(pa.string())
-    for zeros in ("0", "00"):
-        yield _joined(texts, zeros).cast(pa.large_binary())
+    yield from (_joined(_binary(texts), zeros) for zeros in (b"0", b"00"))
     yield from _exponents(texts.to_pylist())
 
 
@@ -328,52 +325,83 @@ def _float_forms(values: pa.Array) -> Iterator[pa.Array]:
     texts = _float_texts(values).cast(pa.string())
     is_whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
     has_place = pc.match_substring_regex(shortest, "[.][0-9]$")
-    for zeros, others in (("0", ""), ("00", pc.if_else(has_place, _joined(shortest, "0"), ""))):
-        yield pc.if_else(is_whole, _joined(texts, zeros), others).cast(pa.large_binary())
-    yield shortest.cast(pa.large_binary())
+    one_more = pc.if_else(has_place, _joined(_binary(shortest), b"0"), b"")
+    for zeros, others in ((b"0", b""), (b"00", one_more)):
+        yield pc.if_else(is_whole, _joined(_binary(texts), zeros), others)
+    yield _binary(shortest)
     yield from _exponents(pc.if_else(pc.is_finite(values), shortest, "").to_pylist())
 
 
 def _date_forms(values: pa.Array) -> Iterator[pa.Array]:
-    days = values.cast(pa.date32()).to_pylist()
-    for form in _DATES:
-        texts = [day.strftime(form) if day.year >= 1000 else "" for day in days]
-        yield _encoded([text.lstrip("0") for text in texts])
-        if form[1] in "dm":
-            yield _encoded(texts)
-    for (before, after), languages in _MONTHS.items():
+    days = values.cast(pa.timestamp("s"))
+    parts = _date_parts(days)
+    yield from (_joined(*map(parts.get, it)) for it in ("Ymd", *_IN_DIGITS, *_WITH_NAMES))
+    yield from (_binary(pc.strftime(days, it)) for it in ("%GW%V%u", "%Y%j"))
+    months = pc.subtract(pc.month(days), 1)
+    for marks, languages in _MONTHS.items():
         for names in map(str.split, languages):
-            yield _encoded(
-                [f"{it.day}{before}{names[it.month - 1]}{after}{it.year}" for it in days]
-            )
-    yield _encoded([f"{day:%B}{day.day}{_ordinal(day.day)}{day.year}" for day in days])
-    yield from _moment_forms(values.cast(pa.timestamp("s")))
+            month = _encoded(names).take(months)
+            for before, after in {marks, (b"", b"")}:
+                yield _joined(parts["e"], before, month, after, parts["Y"])
+    yield _joined(parts["B"], parts["e"], _ORDINALS.take(pc.day(days)), parts["Y"])
+    # A mark ends a date with a name before its time.
+    yield from _times(days, days, parts, _IN_DIGITS)
 
 
-def _ordinal(day: int) -> str:
-    place = day % 10 if day % 10 <= 3 and day // 10 != 1 else 0
-    return _ORDINALS[2 * place : 2 * place + 2]
+#: What English writes after the days of a month.
+_ORDINALS: Final = pa.array(
+    [
+        (b"th", b"st", b"nd", b"rd")[day % 10 if day % 10 <= 3 and day // 10 != 1 else 0]
+        for day in range(32)
+    ],
+    pa.large_binary(),
+)
 
 
-#: What English writes after numbers that end with 0, 1, 2, 3.
-_ORDINALS: Final = "thstndrd"
+def _date_parts(seconds: pa.Array) -> dict[str, pa.Array]:
+    """Return the parts of dates that :data:`_IN_DIGITS` and :data:`_WITH_NAMES` name."""
+    year, month, day = (part(seconds) for part in (pc.year, pc.month, pc.day))
+    names = pa.array(_ENGLISH.split()).take(pc.subtract(month, 1))
+    parts = {
+        "Y": year.cast(pa.string()), "n": month.cast(pa.string()), "e": day.cast(pa.string()),
+        "y": _padded(pc.subtract(year, pc.multiply(pc.divide(year, 100), 100))),
+        "m": _padded(month), "d": _padded(day),
+        "B": names, "b": pc.utf8_slice_codeunits(names, 0, 3),
+    }  # fmt: skip
+    return {name: _binary(texts) for name, texts in parts.items()}
+
+
+def _padded(numbers: pa.Array) -> pa.Array:
+    return pc.utf8_lpad(numbers.cast(pa.string()), 2, "0")
 
 
 def _moment_forms(values: pa.Array) -> Iterator[pa.Array]:
-    """Yield timestamps to the second, and as seconds, milli- and microseconds of the epoch.
+    """Yield timestamps to the second, and as numbers of the epoch.
 
     A fraction and an offset such as +00:00 that follow are words of their own.
     """
+    # Of UTC, also for columns with a time zone.
     seconds = values.cast(pa.timestamp("s"), safe=False)
-    yield seconds.cast(pa.string()).cast(pa.large_binary())
-    for form in _TIMES:
-        texts = pc.strftime(seconds, form)
-        yield texts.cast(pa.large_binary())
-        if form[1] in "dm":
-            yield pc.utf8_ltrim(texts, "0").cast(pa.large_binary())
-    for unit in ("s", "ms", "us"):
+    yield from _times(values, seconds, _date_parts(seconds), (*_IN_DIGITS, *_WITH_NAMES))
+
+
+def _times(
+    values: pa.Array, seconds: pa.Array, parts: dict[str, pa.Array], orders: Iterable[str]
+) -> Iterator[pa.Array]:
+    """Yield timestamps as ISO 8601 writes them, in other orders, and as numbers of the epoch."""
+    yield _binary(seconds.cast(pa.string()))
+    time = [_binary(_padded(part(seconds))) for part in (pc.hour, pc.minute, pc.second)]
+    day = [parts[it] for it in "Ymd"]
+    for iso in ([*day, b"T", *time], [*day, b"T", *time, b"Z"], [*day, *time, b"Z"]):
+        yield _joined(*iso)
+    yield from (_joined(*map(parts.get, order), *time) for order in orders)
+    for unit in ("s", "ms", "us", values.type.unit):
         numbers = values.cast(pa.timestamp(unit), safe=False).cast(pa.int64())
-        yield numbers.cast(pa.string()).cast(pa.large_binary())
+        texts = _binary(numbers.cast(pa.string()))
+        yield texts
+        if unit == "us":
+            # A cast to nanoseconds overflows in the year 2262.
+            yield _joined(texts, b"000")
 
 
 def _is_date(kind: pa.DataType) -> bool:

@@ -47,6 +47,14 @@ def test_two_dates_in_a_row_are_no_third(form: str, mark: str) -> None:
     assert counts(DAYS, written) == [(1_100, 1_000, 1_000)]
 
 
+def test_dates_without_zeros_count_once_if_their_digits_are_of_one_date() -> None:
+    """``1.11.1950`` and ``11.1.1950`` have the same digits."""
+    written = [f"{it.day}.{it.month}.{it.year}" for it in DAYS[:1_100]]
+    [(passed, compared, confirmed)] = counts(DAYS, "\n".join(written))
+    assert 1_050 <= passed <= len({it.replace(".", "") for it in written}) == 1_096
+    assert 950 <= compared == confirmed
+
+
 #: Values, and two notations of each.
 PAIRS: dict[str, tuple[Sequence[Any], Callable[[Any], str], Callable[[Any], str]]] = {
     "decimals of numbers": (NUMBERS, str, lambda it: f"{it}.00"),

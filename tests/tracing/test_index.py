@@ -131,7 +131,7 @@ def test_notations_of_numbers_and_dates() -> None:
 
     assert {b"12345678.00".replace(b".", b""), b"12345678e7"} <= notations(pa.array([12_345_678]))
     day = pa.array([6999], pa.date32())
-    assert {b"01031989", b"19890301", b"March011989"} <= notations(day)
+    assert {b"01031989", b"19890301", b"march011989", b"131989", b"311989"} <= notations(day)
     assert [it.to_pylist() for it in moments(day)] == [[6999]]
     assert [it.to_pylist() for it in plain_texts(day)] == [[b"1989-03-01"]]
 

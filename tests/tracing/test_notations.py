@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
+from secure_bloom.tracing.index import WordIndex
+from secure_bloom.tracing.subjects import SearchedColumn
 from tests.tracing.people import PEOPLE, columns_found, found_in, search
 
 EMAILS = [str(it) for it in PEOPLE["email"][:40]]
@@ -167,13 +169,35 @@ _SPANISH = (
 DATES: dict[str, Callable[[datetime.date], str]] = {
     "German": lambda it: f"{it.day}. {_GERMAN.split()[it.month - 1]} {it.year}",
     "Spanish": lambda it: f"{it.day} de {_SPANISH.split()[it.month - 1]} de {it.year}",
+    "Spanish, short": lambda it: f"{it.day} {_SPANISH.split()[it.month - 1]} {it.year}",
     "with weekday": lambda it: f"{it:%A, %d %B %Y}",
     "week": lambda it: f"{it:%G-W%V-%u}",
     "day of the year": lambda it: f"{it:%Y-%j}",
     "seconds": lambda it: str(_epoch(it)),
     "milliseconds": lambda it: str(_epoch(it) * 1000),
+    "nanoseconds": lambda it: str(_epoch(it) * 10**9),
     "ordinal": lambda it: f"{it:%B} {it.day}{_end(it.day)}, {it.year}",
-}
+    **{
+        form: form.format
+        for form in (
+            "{0.day}.{0.month}.{0.year}", "{0.day}/{0.month}/{0.year}", "{0.day}.{0:%m.%Y}",
+            "{0.month}/{0.day}/{0.year}", "{0.month}/{0:%d/%Y}", "{0.year}-{0.month}-{0.day}",
+            "{0:%b} {0.day}, {0.year}", "{0:%B} {0.day}, {0.year}", "{0.day} {0:%b} {0.year}",
+            "{0.day}.{0.month}.{0.year} 00:00", "{0:%b}  {0.day} {0.year} 00:00:00",
+        )
+    },
+}  # fmt: skip
+TIMES: dict[str, Callable[[datetime.datetime], str]] = {
+    "nanoseconds": lambda it: f"{_epoch(it.date()) + it.hour * 3600 + it.minute * 60}123456789",
+    **{
+        form: form.format
+        for form in (
+            "{0.day}.{0.month}.{0.year} {0:%H:%M:%S}", "{0.month}/{0.day}/{0.year} {0:%H:%M:%S}",
+            "{0.year}-{0.month}-{0.day} {0:%H:%M:%S}", "{0:%b} {0.day}, {0.year} {0:%H:%M:%S}",
+            "{0:%B} {0.day} {0.year} {0:%H:%M:%S}", "{0:%d-%b-%Y %H:%M:%S}",
+        )
+    },
+}  # fmt: skip
 
 
 def _end(day: int) -> str:
@@ -186,3 +210,16 @@ def test_dates_in_other_notations_are_found(tmp_path: Path, what: str) -> None:
     born = [it for it in PEOPLE["born"][:1_500] if isinstance(it, datetime.date)]
     (tmp_path / "x").write_text("\n".join(map(DATES[what], born)))
     assert columns_found(tmp_path) == {"born"}
+
+
+@pytest.mark.parametrize("what", TIMES)
+def test_times_in_other_notations_are_found(tmp_path: Path, what: str) -> None:
+    days = [it for it in PEOPLE["born"][:100] if isinstance(it, datetime.date)]
+    times = [
+        datetime.datetime(it.year, it.month, it.day, n % 24, n % 60) for n, it in enumerate(days)
+    ]
+    whole = pa.array(times, pa.timestamp("ns")).cast(pa.int64()).to_numpy() + 123456789
+    column = pa.array(whole).cast(pa.timestamp("ns", "Asia/Tokyo"))
+    index = WordIndex.build([SearchedColumn(name="at", values=lambda: iter([column]))], 1 << 20)
+    (tmp_path / "x").write_text("\n".join(map(TIMES[what], times)))
+    assert columns_found(tmp_path, index) == {"at"}
