@@ -18,6 +18,7 @@ import pyarrow as pa
 from secure_bloom.tracing.arrow_columns import arrow_columns, end_of_streams
 from secure_bloom.tracing.packed import STREAM_MARKS, UNPACKABLE, Budget, UnreadError
 from secure_bloom.tracing.parquet_columns import Protected, parquet_columns
+from secure_bloom.tracing.runs import is_file
 from secure_bloom.tracing.tabular import (
     Columns,
     avro_columns,
@@ -118,8 +119,12 @@ class Opened:
 
 
 def is_marked(head: bytes, least: int = 2) -> bool:
-    """Return whether bytes begin with the mark of a format that has at least ``least`` bytes."""
-    return any(len(mark) >= least and head.startswith(mark) for mark in MARKS)
+    """Return whether bytes begin with the mark of a format that has at least ``least`` bytes.
+
+    A shorter mark counts with the fields after it, which bytes of chance do not have.
+    """
+    is_long = any(len(mark) >= least and head.startswith(mark) for mark in MARKS)
+    return is_long or is_file(head)
 
 
 def is_text(head: bytes) -> bool:

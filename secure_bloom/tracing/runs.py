@@ -243,10 +243,15 @@ def is_file(plain: bytes) -> bool:
 
 
 def _begins_zlib(plain: bytes) -> bool:
-    """Return whether the first bytes can be unpacked, as those of chance cannot."""
+    """Return whether the first bytes can be unpacked, as those of chance cannot.
+
+    A few bytes of chance can be, but not to a text.
+    """
+    if kind_of(plain[:4]) != "zlib":
+        return False
     with suppress(zlib.error):
-        is_long = len(plain) >= 2 * _PROBED and kind_of(plain[:4]) == "zlib"
-        return is_long and bool(zlib.decompressobj().decompress(plain[:_PROBED]))
+        found = zlib.decompressobj().decompress(plain[:_PROBED])
+        return bool(found) if len(plain) >= 2 * _PROBED else len(found) > 16 and is_text(found)
     return False
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import random
 import tarfile
 import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.tracing.containers import zip_content
 from secure_bloom.tracing.content import Opened, Part, Span, Stream
 from secure_bloom.tracing.inner_files import InnerFiles
 from secure_bloom.tracing.sources import parts_of
+from tests.tracing.people import search
+from tests.tracing.test_packings import EMAILS, ORC, blob, blob_in_sqlite
 
 
 def archive(*names: str) -> bytes:
@@ -74,3 +83,32 @@ def test_a_sound_tar_that_ends_with_a_zip_archive_is_read_whole() -> None:
     both = io.BytesIO(whole[:-512] + archive("c.txt"))
     assert b"in c.txt" in [b"".join(it.pieces or ()) for it in parts_of(both, opened)]
     assert not opened.unread
+
+
+_TEXT = ("nothing of interest here, " * 40 + "\n" + "\n".join(EMAILS)).encode()
+_GZIP = gzip.compress(_TEXT)
+CUT: dict[str, bytes] = {
+    "gzip": _GZIP[:60],
+    "gzip data": _GZIP[:30] + bytes([_GZIP[30] ^ 0xFF]) + _GZIP[31:],
+    "zlib": zlib.compress(_TEXT)[:60],
+    "bzip2": bz2.compress(_TEXT)[:60],
+    "ORC": ORC[: len(ORC) * 3 // 4],
+}
+
+
+@pytest.mark.parametrize("what", CUT)
+@pytest.mark.parametrize("put", [blob, blob_in_sqlite], ids=["Parquet", "SQLite"])
+def test_damaged_values_of_a_column_are_listed(
+    tmp_path: Path, put: Callable[[bytes], bytes], what: str
+) -> None:
+    (tmp_path / "x").write_bytes(put(CUT[what]))
+    (file,) = search(tmp_path).files
+    assert any(what in it.reason for it in file.unread)
+
+
+def test_values_of_chance_are_not_listed(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    marks = [b"\x1f\x8b\x08", b"\x78\x9c", b"\x78\x01", b"BZh", b"ORC", b"\x1f\x9d", b"\x60\xea"]
+    values = [mark + chance.randbytes(60) for mark in marks for _ in range(30)]
+    pq.write_table(pa.table({"key": values}), tmp_path / "x")
+    assert not [it for file in search(tmp_path).files for it in file.unread]
