@@ -63,9 +63,12 @@ def run(
         for batch in publication.batches():
             found = runner.process(work, open_work, batch, meter)
             done = [found[task.path] for task in batch]
-            # What a commit has begun is finished, also after Ctrl-C: else it would be unknown what
-            # may be removed.
-            uninterrupted(partial(publication.publish, done))
+            if work.writes_nothing:
+                publication.publish(done)
+            else:
+                # What a commit has begun is finished, also after Ctrl-C: else it would be unknown
+                # what may be removed.
+                uninterrupted(partial(publication.publish, done))
             tasks += batch
             reports += done
     seconds = round(time.perf_counter() - started, 3)

@@ -19,6 +19,7 @@ class Meter:
 
     def __init__(self, progress: Progress | None, files: int, steps_a_file: int | None) -> None:
         self._progress = progress
+        self._files = files
         self._estimate = 1 if steps_a_file is None else steps_a_file
         self._total = files * self._estimate
         self._done = 0
@@ -28,15 +29,17 @@ class Meter:
         if steps_a_file is not None:
             self._report()
 
-    def steps(self, task: FileTask, pool: Executor) -> Steps:
+    def steps(self, task: FileTask, pool: Executor, *, is_plan: bool = False) -> Steps:
         """Return a function that does the steps of a file in a pool, and counts them.
 
-        Each step is counted when it is done.
+        Each step is counted when it is done. The only step of the only file of a run that writes
+        nothing, ``is_plan``, is done here: it needs no other thread.
         """
 
         def each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
             self._open(task, len(items))
-            for outcome in pool.map(work, items):
+            is_alone = is_plan and self._files == len(items) == 1
+            for outcome in map(work, items) if is_alone else pool.map(work, items):
                 self._count(task, 1)
                 yield outcome
 

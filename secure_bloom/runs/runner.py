@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -57,17 +57,23 @@ class LocalRunner:
             if parallelism.threads == 1
             else ThreadPoolExecutor(parallelism.threads)
         ) as pool:
-            done = each_file(
-                partial(_process, work, meter, pool),
-                partial(_opened, open_work),
-                tasks,
-                parallelism,
-                lost=work.failed,
-                # After an interrupt a file at work finds no pool for its next step, and so it ends
-                # before it writes.
-                stop=partial(pool.shutdown, wait=False, cancel_futures=True),
-                ahead=partial(_ahead, work.prefetch(targets)),
-            )
+            process = partial(_process, work, meter, pool)
+            keys = partial(_ahead, work.prefetch(targets))
+            # After an interrupt a file at work finds no pool for its next step, and so it ends
+            # before it writes.
+            stop = partial(pool.shutdown, wait=False, cancel_futures=True)
+            if work.writes_nothing and len(tasks) == 1:
+                done = _here(process, keys(tasks), stop)
+            else:
+                done = each_file(
+                    process,
+                    partial(_opened, open_work),
+                    tasks,
+                    parallelism,
+                    lost=work.failed,
+                    stop=stop,
+                    ahead=keys,
+                )
             # Closed here: an error of `progress` must not leave the pool at work on files.
             with closing(done):
                 for index, report in done:
@@ -76,8 +82,19 @@ class LocalRunner:
         return reports
 
 
+def _here(
+    process: Callable[[FileTask], R], tasks: Iterable[FileTask], stop: Callable[[], None]
+) -> Generator[tuple[int, R], None, None]:
+    """Process tasks in the calling thread. An interrupt may end the work anywhere."""
+    try:
+        yield from enumerate(map(process, tasks))
+    except BaseException:
+        stop()
+        raise
+
+
 def _process(work: Work[R], meter: Meter, pool: Executor, task: FileTask) -> R:
-    return work.process(task, meter.steps(task, pool))
+    return work.process(task, meter.steps(task, pool, is_plan=work.writes_nothing))
 
 
 def _opened(open_work: OpenWork[R]) -> Callable[[FileTask], R]:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,20 @@ def test_two_processes_do_what_one_does(tmp_path: Path, mode: Mode) -> None:
         assert mode is Mode.ENCRYPTED or other == path.read_bytes()
     assert filter_of(two / "000.parquet", 0, "email").check(b"user1@example.com")
     assert {file.status for file in _add(two, jobs=2).files} == {"unchanged", "failed"}
+
+
+def test_a_dry_run_of_one_file_starts_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: threading.Thread) -> None:
+        pytest.fail("a thread was started")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    path = write(tmp_path / "x.parquet", customers(20))
+    content = path.read_bytes()
+    report = sb.add_bloom_filters(path, columns=["email"], dry_run=True)
+    assert [file.status for file in report.files] == ["added"]
+    assert path.read_bytes() == content
 
 
 def test_outputs_dry_runs_and_progress_are_as_in_one_process(tmp_path: Path) -> None:
