@@ -226,7 +226,7 @@ def _there(paths: Paths) -> Iterable[str]:
 
 def _seen(looks: Sequence[tuple[Tree, str, str]]) -> Iterable[bool | None]:
     """Return, for each (tree, folder, name), what :meth:`Tree.find_folder` finds."""
-    workers = files_at_once(folder for _, folder, _ in looks)
+    workers = files_at_once({folder for _, folder, _ in looks})
     return in_order(lambda look: _find_log(*look), looks, workers, room=len(looks))
 
 
