@@ -23,8 +23,8 @@ _DATA: Final = re.compile(r"[{}'\"<>@\n]|\s=|=\s")
 
 #: The endings of files whose lines may have several columns, and what is between these.
 _SEPARATORS: Final = {".csv": ",", ".tsv": "\t"}
-#: A character that no UTF-8 text has.  It marks a quoted empty text, which csv does not tell from
-#: a cell without content before Python 3.13.
+#: A character that no UTF-8 text has.  It marks a quoted empty text, which the module csv reads
+#: like a cell without content.
 _EMPTY_TEXT: Final = "\ud800"
 
 
