@@ -42,7 +42,7 @@ def read_table(asked: ReadRequest) -> pa.Table:
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
-            returned that do not fulfil it.
+            returned that do not fulfil it. Only with ``missing_keys="error"``.
         missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
             ``"error"`` if it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         allow_unverified: Read a signed file whose footer key is missing.
@@ -85,7 +85,7 @@ def read_batches(asked: ReadRequest) -> pa.RecordBatchReader:
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
-            returned that do not fulfil it.
+            returned that do not fulfil it. Only with ``missing_keys="error"``.
         missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
             ``"error"`` if it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         allow_unverified: Read a signed file whose footer key is missing.
@@ -123,7 +123,7 @@ def explain(asked: ReadRequest) -> ReadReport:
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
-            returned that do not fulfil it.
+            returned that do not fulfil it. Only with ``missing_keys="error"``.
         missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
             ``"error"`` if it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         allow_unverified: Read a signed file whose footer key is missing.
@@ -163,7 +163,7 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
-            returned that do not fulfil it.
+            returned that do not fulfil it. Only with ``missing_keys="error"``.
         missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
             ``"error"`` if it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         allow_unverified: Read a signed file whose footer key is missing.

@@ -100,7 +100,10 @@ class ProbeReport(ReportOfFiles[FileProbe]):
         if self.failed and not groups:
             return f"{about}, unknown: {len(self.failed)} failed and may hold a value"
         failed = f" ({len(self.failed)} failed and may hold a value)" if self.failed else ""
-        return f"{about}{failed}, {left} of {counted(len(groups), 'row group')} may hold a value"
+        unasked = sum(Verdict.NO_FILTER in group.verdicts.values() for group in groups)
+        no_filter = f", {unasked} without a filter" if unasked else ""
+        held = f"{left} of {counted(len(groups), 'row group')} may hold a value"
+        return f"{about}{failed}, {held}{no_filter}"
 
 
 def _file_json(file: FileProbe) -> dict[str, Any]:

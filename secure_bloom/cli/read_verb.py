@@ -72,7 +72,8 @@ if TYPE_CHECKING:
 @click.option(
     "--without-filter-keys",
     is_flag=True,
-    help="Ignore conditions whose column's key is missing: some rows may not match them.",
+    help="Ignore conditions whose column's key is missing: some rows may not match them. "
+    "Not with --missing-keys null or drop.",
 )
 @with_missing_keys
 @with_timeout

@@ -86,6 +86,7 @@ def sql_command(
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.api.sql import SqlRequest, answered
+    from secure_bloom.reading.rows.export import with_unique_names
 
     file = output_file(output, stdout_is_free=not as_json)
     form = None if as_json and file is None else format_of(form, file)
@@ -106,6 +107,8 @@ def sql_command(
 
     with answered(request, refuse) as (rows, hidden):
         print_hidden(hidden, missing_keys)
+        if form not in ("table", "csv", "tsv"):
+            rows = with_unique_names(rows)
         if form is None:
             found = [json_of(row) for batch in rows for row in rows_of(batch)]
             document: dict[str, Any] = {"rows": len(found), "data": found}

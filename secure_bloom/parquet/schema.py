@@ -275,9 +275,13 @@ def in_any_case(name: str, known: Iterable[str]) -> str | None:
 
     Case is no difference, nor is the spelling of a list's elements (:func:`short_name`).
     """
-    wanted = short_name(name).lower()
-    found = {other for other in known if short_name(other).lower() == wanted}
-    return found.pop() if len(found) == 1 else None
+    short = {other: short_name(other) for other in known}
+    # Case folding alone has GRÖSSE for Größe, and could be ambiguous where lower case is not.
+    for fold in (str.lower, str.casefold):
+        found = [other for other, it in short.items() if fold(it) == fold(short_name(name))]
+        if found:
+            break
+    return found[0] if len(found) == 1 else None
 
 
 def renamed_elements(schema: Sequence[SchemaElement], names: ColumnMapping) -> list[SchemaElement]:

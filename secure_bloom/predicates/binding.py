@@ -171,11 +171,16 @@ class _Binder:
         A path of one name is a column of that name or, if there is none, a dotted name.  If no
         column has a name, it means the columns whose names differ from it only in case, as in SQL.
         """
-        found = _readings(self._schema, given.column) or _in_any_case(self._schema, given.column)
+        found = (
+            _readings(self._schema, given.column)
+            or _in_any_case(self._schema, given.column, str.lower)
+            # Last, for GRÖSSE in place of Größe: names may be equal by it alone.
+            or _in_any_case(self._schema, given.column, str.casefold)
+        )
         if given.path is not None and (given.path in found or len(given.path) > 1):
-            wanted = [part.lower() for part in given.path]
+            wanted = [part.casefold() for part in given.path]
             exact = {path: of for path, of in found.items() if path == given.path}
-            alike = {p: of for p, of in found.items() if [part.lower() for part in p] == wanted}
+            alike = {p: of for p, of in found.items() if [part.casefold() for part in p] == wanted}
             found = exact or alike
         if not found and (elements := _elements(self._schema, given)):
             return elements
@@ -315,17 +320,17 @@ def _readings(within: pa.Schema | pa.StructType, name: str) -> dict[tuple[str, .
 
 
 def _in_any_case(
-    within: pa.Schema | pa.StructType, name: str
+    within: pa.Schema | pa.StructType, name: str, fold: Callable[[str], str]
 ) -> dict[tuple[str, ...], pa.DataType]:
     """Return the columns and members whose dotted name differs from ``name`` in case alone."""
     found: dict[tuple[str, ...], pa.DataType] = {}
-    wanted = name.lower()
+    wanted = fold(name)
     for column in within:
-        own = column.name.lower()
+        own = fold(column.name)
         if own == wanted:
             found[column.name,] = column.type
         elif wanted.startswith(f"{own}.") and pa.types.is_struct(column.type):
-            for path, of in _in_any_case(column.type, name[len(own) + 1 :]).items():
+            for path, of in _in_any_case(column.type, wanted[len(own) + 1 :], fold).items():
                 found[column.name, *path] = of
     return found
 
@@ -337,7 +342,7 @@ def _elements(schema: pa.Schema, given: Condition) -> tuple[tuple[str, ...], pa.
     """
     name = short_name(given.column).lower()
     list_name, _, last = name.rpartition(".")
-    readings = _in_any_case(schema, list_name) if last == ELEMENT else {}
+    readings = _in_any_case(schema, list_name, str.lower) if last == ELEMENT else {}
     if len(readings) == 1 and _is_list(of := next(iter(readings.values()))):
         if not given.values:
             raise PolicyError(
@@ -347,11 +352,15 @@ def _elements(schema: pa.Schema, given: Condition) -> tuple[tuple[str, ...], pa.
             )
         if _is_comparable(_stored_type(of.value_type)):
             return next(iter(readings.items()))
-    every = (member for column in schema for member in members_of(column) if ELEMENT in member)
+    every = [member for column in schema for member in members_of(column) if ELEMENT in member]
+    # Also without the names of elements, as in SQL for a list that unnest takes apart.
+    every += [tuple(part for part in member if part != ELEMENT) for member in every]
+    every = [member for member in every if len(member) > 1]
     if any(f"{'.'.join(member)}.".lower().startswith(f"{name}.") for member in every):
         raise PolicyError(
             "elements of a list of structures are not compared",
-            hint="secure-bloom sql \"select * from 'TABLE' where CONDITION\" asks more of them",
+            hint="secure-bloom sql \"select t.* from 'TABLE' t, unnest(t.LIST) u(e) "
+            'where e.MEMBER = 3" compares them',
             column=given.column,
         )
     return None

@@ -278,9 +278,15 @@ class _Parser:
             raise PolicyError(
                 f"the condition has a query at character {self._next.place}", hint=_SQL
             )
-        values = [self._member()]
-        while self._accept(","):
+        values: list[object] = []
+        while not values or self._accept(","):
+            name = self._next.text
             values.append(self._member())
+            if isinstance(values[-1], list):
+                raise PolicyError(
+                    f"the value of {name} is a list, and it is in brackets",
+                    hint=f"write the list without brackets: in {name}",
+                )
         self._expect(")")
         return values
 

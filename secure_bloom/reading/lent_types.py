@@ -42,7 +42,7 @@ class Lent:
     @classmethod
     def to_polars(cls, schema: pa.Schema) -> Lent:
         """Return the columns as Polars gets them."""
-        return cls._of(schema, _for_polars)
+        return cls._of(schema, "Polars", _for_polars)
 
     @classmethod
     def to_duckdb(cls, schema: pa.Schema, intervals: Collection[str] = ()) -> Lent:
@@ -51,13 +51,15 @@ class Lent:
         ``intervals`` are columns whose type in Parquet is INTERVAL. Each interval is passed as its
         three numbers.
         """
-        lent = cls._of(schema, lambda kind: _for_duckdb(_for_polars(kind)))
+        lent = cls._of(schema, "SQL (DuckDB)", lambda kind: _for_duckdb(_for_polars(kind)))
         fields = [it.with_type(_INTERVAL) if it.name in intervals else it for it in lent.schema]
         return cls(schema=pa.schema(fields, schema.metadata), lacking=lent.lacking)
 
     @classmethod
-    def _of(cls, schema: pa.Schema, replaced: Callable[[pa.DataType], pa.DataType]) -> Lent:
-        lacking = {field.name: what for field in schema if (what := _lacking(field.type))}
+    def _of(
+        cls, schema: pa.Schema, library: str, replaced: Callable[[pa.DataType], pa.DataType]
+    ) -> Lent:
+        lacking = {field.name: what for field in schema if (what := _lacking(field.type, library))}
         fields = [
             it.with_type(pa.null() if it.name in lacking else _with_leaves(it.type, replaced))
             for it in schema
@@ -118,13 +120,16 @@ def _with_leaves(kind: pa.DataType, replaced: Callable[[pa.DataType], pa.DataTyp
     return replaced(kind)
 
 
-def _lacking(kind: pa.DataType) -> str | None:
-    """Return what Polars has no type for, in ``kind`` or inside it. None if it has all types."""
+def _lacking(kind: pa.DataType, library: str) -> str | None:
+    """Return what Polars has no type for, in ``kind`` or inside it. None if it has all types.
+
+    The text names ``library``, which gets its rows through Polars.
+    """
     if pa.types.is_decimal(kind) and kind.precision > _MOST_DIGITS:
-        return f"decimals of more than {_MOST_DIGITS} digits, Polars has fewer"
+        return f"decimals of more than {_MOST_DIGITS} digits, {library} has fewer"
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        return "lists of Arrow's type list_view, which Polars lacks"
-    parts = (_lacking(kind.field(number).type) for number in range(kind.num_fields))
+        return f"lists of Arrow's type list_view, which {library} lacks"
+    parts = (_lacking(kind.field(number).type, library) for number in range(kind.num_fields))
     return next(filter(None, parts), None)
 
 

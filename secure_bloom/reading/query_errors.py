@@ -24,6 +24,8 @@ _ABOUT_THE_QUERY: Final = (
 _ALIKE: Final = ("Candidate bindings", "Did you mean")
 #: A name in quotes in an error of DuckDB.  It may be a value that the user meant as a text.
 _QUOTED = re.compile(r'"([^"]*)"')
+#: How DuckDB names a column that no table has.
+_UNKNOWN = re.compile(r'Referenced column "([^"]*)" not found')
 #: How DuckDB names parameters of the query without a value.
 _LACKING = re.compile(r"not provided for the following parameters: (\w+(?:, \w+)*)")
 #: A parameter as a condition may have it, and DuckDB not.
@@ -100,7 +102,7 @@ def unparsed(text: str, answer: Mapping[str, Any]) -> PolicyError:
     return PolicyError(f"the query cannot be parsed: {_shown(answer['error_message'])}", hint=hint)
 
 
-def refusal(error: Exception) -> PolicyError:
+def refusal(error: Exception, query: str) -> PolicyError:
     """Return an error of DuckDB as an error of this package, without values of rows."""
     # pyarrow, which reads the answer, raises its own error with DuckDB's text.
     kind = type(error).__name__
@@ -108,7 +110,9 @@ def refusal(error: Exception) -> PolicyError:
         first, *others = str(error).partition("\n\nLINE")[0].splitlines()
         hints = [hint for words, hint in _BY_WORDS.items() if words in first]
         hints += [_shown(line) for line in others if line.startswith(_ALIKE)]
-        if not all(map(_is_shown, _QUOTED.findall(first))):
+        unknown = _UNKNOWN.search(first)
+        is_quoted = unknown is not None and f'"{unknown[1]}"' in query
+        if is_quoted or not all(map(_is_shown, _QUOTED.findall(first))):
             hints = ["; ".join(["write a text in single quotes", *hints[:1]])]
         return PolicyError(
             f"the query cannot be run: {_shown(first.partition(': ')[2])}",

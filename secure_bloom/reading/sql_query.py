@@ -250,7 +250,7 @@ class OpenQuery:
         except (duckdb.Error, OSError) as exc:
             if self._failed:
                 raise with_hints_for_sql(self._failed[0]) from None
-            error = refusal(exc)
+            error = refusal(exc, self._text)
             for name in self._hidden:
                 if f'"{name.rpartition(".")[2]}"' in error.message:
                     error.hint = f"the key of {name} is missing, so it is left out: give its key"

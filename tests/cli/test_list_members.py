@@ -34,7 +34,9 @@ def test_lists_in_structures_are_compared_too(lake: Path, name: str) -> None:
     assert sb.read_table(lake, f"{name} = 3").num_rows == 1
 
 
-@pytest.mark.parametrize("name", ["phones.element.number", "phones.list.element.number"])
+@pytest.mark.parametrize(
+    "name", ["phones.element.number", "phones.list.element.number", "phones.number"]
+)
 @pytest.mark.parametrize("condition", ["= '81'", "is null", "= 81"])
 def test_no_hint_proposes_what_was_refused(lake: Path, name: str, condition: str) -> None:
     done = run("read", lake, "--where", f"{name} {condition}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from testing.command_line import run
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
@@ -75,3 +77,30 @@ def test_a_hint_leads_to_quotes_and_types(lake: Path, where: str) -> None:
     ):
         table.sql(f"select * from self where {where}")
     assert ("single quotes" if '"' in where else "lists the types") in str(caught.value.hint)
+
+
+def test_a_text_in_double_quotes_is_written_in_single_ones(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pa.table({"k": ["a"]}), tmp_path / "t.parquet")
+    for query, is_text in (('k = "b"', True), ("k = b", False)):
+        with pytest.raises(PolicyError) as caught:
+            sb.sql(f"select k from '{tmp_path / 't.parquet'}' where {query}")
+        assert ("write a text in single quotes" in str(caught.value.hint)) is is_text
+
+
+def test_a_long_decimal_is_said_to_be_beyond_sql(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pa.table({"d": pa.nulls(1, pa.decimal256(50, 3))}), tmp_path / "t")
+    with pytest.raises(UnsupportedFeatureError, match=r"SQL \(DuckDB\) has fewer"):
+        sb.sql(f"select d from '{tmp_path / 't'}'")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "arrow", "parquet", "csv"])
+def test_a_name_twice_lost_a_value(tmp_path: Path, form: str) -> None:
+    out = tmp_path / f"x.{form}"
+    run("sql", "select 1 as a, 2 as a, 3 as a_1", "-o", out)
+    found = {
+        "jsonl": lambda: list(json.loads(out.read_text())),
+        "arrow": lambda: pa.ipc.open_file(out).schema.names,
+        "parquet": lambda: pyarrow.parquet.read_schema(out).names,
+        "csv": lambda: out.read_text().splitlines()[0].split(","),
+    }[form]()
+    assert found == (["a", "a", "a_1"] if form == "csv" else ["a", "a_1", "a_1_1"])

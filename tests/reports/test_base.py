@@ -91,6 +91,8 @@ def test_a_few_words_say_what_came_out(path: Path) -> None:
 def test_no_row_group_may_hold_one_of_no_values(path: Path) -> None:
     report = sb.probe(path, "email", [], keys=KEYRING)
     assert "0 of 2 row groups may hold a value" in repr(report)
+    report = sb.probe(path, "id", [1], keys=KEYRING)
+    assert "2 of 2 row groups may hold a value, 2 without a filter" in repr(report)
 
 
 def test_a_file_that_failed_has_a_row_too(path: Path) -> None:

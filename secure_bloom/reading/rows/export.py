@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
@@ -19,13 +20,23 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: Bi
     try:
         writer = pq.ParquetWriter(file, schema)
     except pa.ArrowNotImplementedError:
+        refused = list(filter(_is_refused, schema))
         raise UnsupportedFeatureError(
             "a file of Parquet has no column of this type: "
-            + ", ".join(f"{field.name} {field.type}" for field in schema if _is_refused(field)),
-            hint="give it another type in the query, such as cast(it as varchar)",
+            + ", ".join(f"{it.name} {_SQL_TYPES.get(it.type, it.type)}" for it in refused),
+            hint="give it another type in the query: " + " or ".join(_casts(refused[0])),
         ) from None
     with writer:
         return _written(writer, batches)
+
+
+#: Types of a query's answer that a file of Parquet lacks, as SQL names them.
+_SQL_TYPES = {pa.month_day_nano_interval(): "INTERVAL"}
+
+
+def _casts(field: pa.Field) -> list[str]:
+    found = [f"cast({field.name} as varchar)"]
+    return [*found, f"epoch_us({field.name})"] if field.type in _SQL_TYPES else found
 
 
 def _is_refused(field: pa.Field) -> bool:
@@ -64,6 +75,20 @@ def _written(writer: Any, batches: Iterable[pa.RecordBatch]) -> int:
         writer.write_batch(batch)
         count += batch.num_rows
     return count
+
+
+def with_unique_names(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return the rows with every column under a name of its own: ``a``, ``a_1``, as DuckDB does."""
+    names: list[str] = []
+    for name in reader.schema.names:
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        names.append(next(it for it in itertools.chain([name], numbered) if it not in names))
+    if names == reader.schema.names:
+        return reader
+    fields = zip(names, reader.schema, strict=True)
+    schema = pa.schema([field.with_name(name) for name, field in fields])
+    batches = (pa.RecordBatch.from_arrays(it.columns, schema=schema) for it in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
