@@ -313,6 +313,7 @@ def test_the_steps_with_deltalake_clean_the_log(tmp_path: Path) -> None:
     deltalake.write_deltalake(folder, customers(ROWS), mode="append")
     fixes = {it.id: it.fix for it in sb.audit(folder, policy=policy).findings}
     in_log = fixes["table-log-in-clear"]
+    assert f"`secure-bloom reencrypt {folder} --policy {policy}`" in str(in_log)
     assert "dataSkippingStatsColumns" in in_log
     kept = {"delta.dataSkippingStatsColumns": "id", "delta.logRetentionDuration": "interval 0 days"}
     deltalake.DeltaTable(folder).alter.set_table_properties(kept)

@@ -142,10 +142,10 @@ DELTALAKE_VACUUM = "vacuum(0, enforce_retention_duration=False, dry_run=False, f
 #: What to do about bounds in the log of a Delta table, and in the metadata of an Iceberg table.
 DELTA_LOG_FIX = (
     "leave the column out of delta.dataSkippingStatsColumns, and write its files' entries anew "
-    "without the bounds (reencrypt, of the table alone); then let the table's engine destroy old "
-    "entries: set delta.logRetentionDuration = 'interval 0 days', VACUUM the old files, and write "
-    "to the table in Spark until it has a new checkpoint, which cleans up the log; with the Python "
-    "package deltalake the steps are table.alter.set_table_properties({...}), "
+    "without the bounds: `secure-bloom reencrypt PATH --policy FILE`; then let the table's engine "
+    "destroy old entries: set delta.logRetentionDuration = 'interval 0 days', VACUUM the old "
+    "files, and write to the table in Spark until it has a new checkpoint, which cleans up the "
+    "log; with the Python package deltalake the steps are table.alter.set_table_properties({...}), "
     f"table.{DELTALAKE_VACUUM}, table.create_checkpoint() and table.cleanup_metadata()"
 )
 #: How snapshots end.  No command of secure-bloom ends one: other readers may need them.
