@@ -79,11 +79,15 @@ _SPACED: Final = re.compile(rb"(?:(?:0x)?[0-9A-Fa-f]{2}[ ,:-]{1,2}){7,}(?:0x)?[0
 _DUMPED: Final = re.compile(
     rb"^[0-9a-fA-F]{6,}:?[ \t]+((?:[0-9a-fA-F]{2} {0,2}){2,32})(?= |$)", re.MULTILINE
 )
-_DECIMALS: Final = re.compile(rb"(?:\b\d{1,3}, ?){8,}\d{1,3}\b")
+_DECIMALS: Final = re.compile(rb"(?:-?\b\d{1,3}, ?){8,}-?\b\d{1,3}\b")
 _NUMBERS: Final = re.compile(
     b"|".join(it.pattern for it in (_SPACED, _DUMPED, _DECIMALS)), re.MULTILINE
 )
 _PAIR: Final = re.compile(rb"(?:0x)?([0-9A-Fa-f]{2})")
+#: What programs in Java, Rust and Visual Basic write at each byte of such lists.
+_CAST: Final = re.compile(rb"\(byte\) ?(?=-?[0-9])")
+_TYPE: Final = re.compile(rb"(?<=[0-9A-Fa-f])_?u8\b")
+_BASIC: Final = re.compile(rb"&H(?=[0-9A-Fa-f]{2}\b)")
 #: The characters of such lists, and the fewest of them.
 _OF_NUMBERS, _SHORTEST_LIST = alphabet(b"0123456789abcdefABCDEFx \t,:-"), 17
 _MOST_PARTS: Final = 1 << 16
@@ -273,7 +277,9 @@ def _of_pairs(text: bytes) -> bytes:
 
 def _from_decimals(text: bytes) -> bytes:
     rows = ([int(it) for it in match[0].split(b",")] for match in _DECIMALS.finditer(text))
-    return b"\n".join(bytes(row) for row in rows if max(row) < 256)
+    # Java has signed bytes.
+    found = (row for row in rows if min(row) >= -128 and max(row) < 256)
+    return b"\n".join(bytes(it & 0xFF for it in row) for row in found)
 
 
 def _has_85(text: bytes) -> bool:
@@ -394,6 +400,9 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
     (b"\x1b", _COLOUR, partial(_COLOUR.sub, b"")),
     (b"\xef", _EAST, _narrow),
     (b"<", _INLINE, partial(_INLINE.sub, b"")),
+    (b"(byte)", _CAST, partial(_CAST.sub, b"")),
+    (b"u8", _TYPE, partial(_TYPE.sub, b"")),
+    (b"&H", _BASIC, partial(_BASIC.sub, b"0x")),
     (b"(", re.compile(rb"\( ?(?:at|dot) ?\)", re.IGNORECASE), _shown),
     (b"[", re.compile(rb"\[ ?(?:at|dot) ?\]", re.IGNORECASE), _shown),
     (b" at ", re.compile(rb" at (?=[\w-]+(?:\.| dot )\w)"), _shown),

@@ -348,14 +348,13 @@ def _date_forms(values: pa.Array) -> Iterator[pa.Array]:
     yield from _times(days, days, parts, _IN_DIGITS)
 
 
+def _ordinal(day: int) -> bytes:
+    place = day % 10 if day % 10 <= 3 and day // 10 != 1 else 0
+    return b"thstndrd"[2 * place : 2 * place + 2]
+
+
 #: What English writes after the days of a month.
-_ORDINALS: Final = pa.array(
-    [
-        (b"th", b"st", b"nd", b"rd")[day % 10 if day % 10 <= 3 and day // 10 != 1 else 0]
-        for day in range(32)
-    ],
-    pa.large_binary(),
-)
+_ORDINALS: Final = pa.array(map(_ordinal, range(32)), pa.large_binary())
 
 
 def _date_parts(seconds: pa.Array) -> dict[str, pa.Array]:

@@ -120,6 +120,11 @@ FOUND: dict[str, bytes] = {
     "xxd": _dump(PLAIN, words=True),
     "bytes of C": ("char d[] = {" + ", ".join(f"0x{it:02x}" for it in PLAIN) + "};").encode(),
     "bytes as decimals": str(list(PLAIN)).encode(),
+    "bytes of Java": ", ".join(f"(byte) 0x{it:02x}" for it in PLAIN).encode(),
+    "decimals of Java": ",".join(f"(byte){it}" for it in PLAIN).encode(),
+    "bytes of Rust": ", ".join(f"{it}u8" for it in PLAIN).encode(),
+    "hexadecimal bytes of Rust": ", ".join(f"0x{it:02x}_u8" for it in PLAIN).encode(),
+    "bytes of Visual Basic": ", ".join(f"&H{it:02X}" for it in PLAIN).encode(),
     "bytea of PostgreSQL": "".join(f"1\t\\\\x{it.encode().hex()}\n" for it in EMAILS).encode(),
     "digests with colons": "\n".join(
         hashlib.md5(it.encode()).digest().hex(":").upper() for it in EMAILS
@@ -144,6 +149,12 @@ FOUND: dict[str, bytes] = {
 def test_copies_in_odd_notations_are_found(tmp_path: Path, what: str) -> None:
     (tmp_path / "x").write_bytes(FOUND[what])
     assert columns_found(tmp_path) == {"email"}
+
+
+def test_signed_bytes_of_java_are_found(tmp_path: Path) -> None:
+    signed = [(it ^ 0x80) - 0x80 for it in "\n".join(map(str, PEOPLE["umlaut"][:9])).encode()]
+    (tmp_path / "x").write_text(str(signed))
+    assert columns_found(tmp_path) == {"umlaut"}
 
 
 def test_a_name_in_two_formats_is_found(tmp_path: Path) -> None:
