@@ -23,7 +23,7 @@ def test_an_error_of_duckdb_has_no_value(query: str, message: str, hint: str) ->
         rows = connection.execute("CREATE TABLE t AS SELECT 'a@example.com' AS secret, 1 AS n")
         with pytest.raises((duckdb.Error, OSError)) as caught:
             rows.execute(query).fetchall()
-    error = refusal(caught.value)
+    error = refusal(caught.value, query)
     assert message in str(error)
     assert hint in str(error.hint)
     assert "example.com" not in f"{error}{error.hint}"
