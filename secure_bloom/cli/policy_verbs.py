@@ -143,8 +143,8 @@ def _columns_of_given(path: str, access: Access) -> list[tuple[str, str]]:
 
 
 def _columns_of_table(path: str, access: Access) -> list[tuple[str, str]]:
+    from secure_bloom.inspecting.policy_problems import table_leaves
     from secure_bloom.parquet.logical_types import describe
-    from secure_bloom.reading.table_leaves import table_leaves
 
     leaves = table_leaves(path, access)
     return [(leaf.name, _kind(leaf, describe(leaf.element))) for leaf in leaves]

@@ -24,12 +24,16 @@ from secure_bloom.encryption.policy_tables import expired
 from secure_bloom.encryption.spark_columns import spark_problems
 from secure_bloom.encryption.spark_ddl import schema_columns
 from secure_bloom.encryption.table_patterns import UnknownTableError, is_catalog_address
-from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError
+from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError, located
 from secure_bloom.lakes import list_tables
 from secure_bloom.lakes.misspelt_tables import misspelt_tables
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import unlock
+from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import (
     INT96_NOTE,
     Leaf,
+    Leaves,
     partition_error,
     partition_names,
     require_filterable,
@@ -37,8 +41,8 @@ from secure_bloom.parquet.schema import (
     unknown_column,
 )
 from secure_bloom.parquet.structures.metadata import Type
-from secure_bloom.reading.table_leaves import table_leaves
 from secure_bloom.reports.text import legible, named_columns, shell_word
+from secure_bloom.storage.paths import Paths, as_paths
 
 #: Names of keys with at least this likeness may be one name, misspelt.
 _ALIKE = 0.85
@@ -390,3 +394,23 @@ def _alike_keys(policy: KeyPolicy) -> Iterator[str]:
         others = [it for it in often.near(key) if not differ_by_number(it, key)]
         for like in difflib.get_close_matches(key, others, n=1, cutoff=_ALIKE):
             yield f"key {key} is named once, and is like {like}: did you mean {like!r}?"
+
+
+def table_leaves(paths: Paths, access: Access | None = None) -> tuple[Leaf, ...]:
+    """Return every leaf that a file at ``paths`` has, once.
+
+    Only footers are read, and signatures are not checked.  If the table has a log, its live files
+    count, and columns have the names of the table.  Raises KeyUnavailableError for an encrypted
+    footer without its key.
+    """
+    resolver = (access or Access()).describing_resolver()
+    found: dict[tuple[str, ...], Leaf] = {}
+    listing = list_tables(as_paths(paths))
+    for path in listing.paths:
+        with located(path=path), listing.open(path) as file:
+            # Unverified: names of columns are what is wanted, to choose from, and no value is
+            # believed.
+            footer = unlock(read_tail(file), file_keys(resolver, file), allow_unverified=True)
+            for leaf in footer.leaves:
+                found.setdefault(leaf.path, leaf)
+    return Leaves(found.values())

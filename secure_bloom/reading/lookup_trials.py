@@ -29,7 +29,7 @@ from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
-from secure_bloom.reading.pruning.plan_file import Planner
+from secure_bloom.reading.pruning.plan_table import Planner
 from secure_bloom.reading.rows.column_decoder import selectable
 from secure_bloom.reading.rows.file_reader import FileReader, Parts
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener

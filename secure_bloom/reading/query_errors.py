@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
 from secure_bloom.parquet.footer.locate import IS_TEXT
-from secure_bloom.reading.pruning.plan_file import WITHOUT_CONDITION
+from secure_bloom.reading.pruning.plan_table import WITHOUT_CONDITION
 from secure_bloom.reading.rows.units import OTHER_COLUMNS
 
 #: Errors of DuckDB that describe the query, and no value of a row.

@@ -29,7 +29,7 @@ from secure_bloom.parquet.key_material_writes import (
 )
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.rekeying.file_work import RekeyWork
+from secure_bloom.rekeying.file_work import RekeyWork, check_written, keys_by_place
 from secure_bloom.rekeying.key_files import (
     key_metadata_of,
     leftovers,
@@ -48,7 +48,6 @@ from secure_bloom.rekeying.protection import (
 from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
-from secure_bloom.rekeying.written_check import check_written, keys_by_place
 from secure_bloom.runs.work import FileTask, Steps, new_path
 from secure_bloom.storage import InputFile, open_in_table
 from secure_bloom.storage.column_mapping import ColumnMapping

@@ -42,10 +42,9 @@ from secure_bloom.parquet.key_material_writes import (
 )
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.rekeying.file_work import RekeyWork
-from secure_bloom.rekeying.key_files import key_metadata_of, leftovers
+from secure_bloom.rekeying.file_work import RekeyWork, check_written
+from secure_bloom.rekeying.key_files import OutsideKeys, key_metadata_of, leftovers, outside_keys
 from secure_bloom.rekeying.new_footer import renewed_crypto, renewed_metadata
-from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys
 from secure_bloom.rekeying.protection import (
     KeyUse,
     Protection,
@@ -55,7 +54,6 @@ from secure_bloom.rekeying.protection import (
 )
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.rewrapper import Rewrapper
-from secure_bloom.rekeying.written_check import check_written
 from secure_bloom.runs.work import FileTask, Steps, new_path
 from secure_bloom.storage import InputFile, open_in_table, replace_tail
 from secure_bloom.storage.column_mapping import ColumnMapping

@@ -17,7 +17,7 @@ from testing.tables import KEYRING, customers, write
 from tests.lakes.test_object_tables import upload
 from tests.rekeying.lake import KEYS, policy
 from tests.rekeying.objects_at_once import assert_no_key_is_lost
-from tests.rekeying.test_outside_keys import FIRST, Renewing
+from tests.rekeying.test_key_files import FIRST, Renewing
 
 __all__ = ["bucket", "port", "s3_rights"]  # fixtures
 

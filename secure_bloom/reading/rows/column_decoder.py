@@ -20,8 +20,7 @@ from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.reading.pruning.plan import RowGroupPlan
-from secure_bloom.reading.rows.decoded_sizes import DecodedSize, decoded_size
-from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings
+from secure_bloom.reading.rows.decoded_sizes import DecodedSize, DictionaryStrings, decoded_size
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import (
     Ranges,

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 
     from secure_bloom.parquet.members import Member
     from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-    from secure_bloom.reading.table.table_schema import UnitedSchema
-    from secure_bloom.reading.table.table_state import TableState
+    from secure_bloom.reading.table.table_state import TableState, UnitedSchema
     from secure_bloom.storage.store_grants import StoreGrant
 
 #: Bytes of footers that one read keeps from the schema to the plan.
@@ -374,7 +373,7 @@ class TableFiles:
         """
         import pyarrow as pa
 
-        from secure_bloom.reading.table.table_schema import FileSchema, UnitedSchema, unite
+        from secure_bloom.reading.table.table_state import FileSchema, UnitedSchema, unite
 
         schemas, of_columns = [], dict[FileColumns, list[int]]()
         for ordinal, footer in enumerate(self._footers()):
