@@ -70,7 +70,7 @@ FLOORS: list[dict[str, str]] = [
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 #: The parts of the room ``encryption``, from the lowest to the highest.
 PARTS_OF_ENCRYPTION = [
-    {"cipher", "configuration", "confusables", "likeness", "personal_data", "table_patterns"},
+    {"cipher", "configuration", "likeness", "personal_data", "table_patterns"},
     {"kms"},
     {"policy", "policy_files", "policy_tables", "policy_text"}
     | {"spark_columns", "spark_ddl", "spark_properties"},

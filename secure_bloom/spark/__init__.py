@@ -4,8 +4,8 @@
     add_job, rekey_job      the verbs that write files, as jobs
     audit_job, advise_job, trace_job  verbs that only read, as jobs
     paimon                  the indexes of a Paimon table, as a job
-    job_files, task_plan    the files of a job, and the tasks that they are shared among
-    tasks                   how work gets to the executors, and how rows come back
+    job_files               the files of a job
+    tasks                   plans the tasks; how work gets to the executors, and how rows come back
     jobs_of_call            cancels the jobs of a call, however the call ends
     source                  ``format("secure_bloom")``: the driver plans, tasks decrypt and decode
     compat                  all differences between versions of Spark

@@ -1,7 +1,8 @@
 """The main job, end to end, on Spark: write encrypted, add filters, look values up.
 
 Everything that concerns filters is done with the public interface, so the file may serve as an
-example.
+example.  The table has customers; each lookup of an e-mail counts the rows that Spark's scans
+returned: those of row groups that were not pruned.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha1
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +33,8 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError, SecureBloomError, SparkUnavailableError
 from secure_bloom.reports.text import written_out
 from secure_bloom.spark.add_job import add_bloom_filters
-from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
 from secure_bloom.spark.jvm import java, spark_jars
+from secure_bloom.spark.scan_metrics import collect_scanned
 from secure_bloom.spark.session import session_config
 from secure_bloom.storage.os_errors import system_errors
 
@@ -241,3 +244,68 @@ def demo_session(policy: Path, folder: Path) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+FILES = 8
+
+_ROW_GROUP_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """One point lookup on Spark: the rows found, the rows read, the time."""
+
+    what: str
+    value: str = field(repr=False)
+    filters: bool
+    found: int
+    rows: int
+    seconds: float
+
+
+def email(number: int) -> str:
+    """Return the e-mail of a customer, who has a number from 0 on."""
+    digest = sha1(str(number).encode(), usedforsecurity=False).hexdigest()
+    return f"{digest[:16]}@example.com"
+
+
+def write(spark: SparkSession, table: str, rows: int) -> None:
+    """Write customers in random order, so that min/max statistics exclude nothing."""
+    from pyspark.sql import functions as f
+
+    hashed = f.sha1(f.col("id").cast("string"))
+    countries = f.array(*map(f.lit, ("de", "fr", "it", "no")))
+    customers = spark.range(0, rows, 1, FILES).select(
+        f.concat(hashed.substr(1, 16), f.lit("@example.com")).alias("email"),
+        f.concat(f.lit("DE"), hashed.substr(17, 20)).alias("iban"),
+        f.abs(f.xxhash64("id")).alias("national_id"),
+        f.element_at(countries, (f.col("id") % 4 + 1).cast("int")).alias("country"),
+    )
+    customers.write.option("parquet.block.size", _ROW_GROUP_BYTES).parquet(table)
+
+
+def look_up(spark: SparkSession, table: str, what: str, value: str, *, filters: bool) -> Lookup:
+    """Look one e-mail up on Spark, with the filters or without."""
+    reader = spark.read.option("parquet.filter.bloom.enabled", str(filters).lower())
+    query = reader.parquet(table).where(f"email = '{value}'")
+    started = time.perf_counter()
+    found, scanned = collect_scanned(query)
+    return Lookup(
+        what=what,
+        value=value,
+        filters=filters,
+        found=len(found),
+        rows=scanned,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def groups_read(lookup: Lookup, groups: dict[tuple[str, int], int], verdicts: ProbeReport) -> str:
+    """Return the row groups that Spark read, if the row count agrees with our probe."""
+    kept = [
+        groups[file.path, group.row_group]
+        for file in verdicts.files
+        for group in file.row_groups
+        if not lookup.filters or group.verdicts[lookup.value] is Verdict.MAYBE
+    ]
+    return f"{len(kept)} of {len(groups)}" if sum(kept) == lookup.rows else "?"

@@ -20,17 +20,20 @@ from secure_bloom.lakes.split_listing import Branch, Entry, list_branch, list_up
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.table_names import table_location
-from secure_bloom.spark.task_plan import OPENING, evenly, plan_tasks, task_count
 from secure_bloom.spark.tasks import (
+    OPENING,
     Row,
     TaskWork,
     by_hash,
     collected,
     cores_of,
+    evenly,
     executors_errors,
     given_in_tasks,
     in_tasks,
+    plan_tasks,
     row_by_row,
+    task_count,
     with_task,
 )
 from secure_bloom.storage import summary_files

@@ -1,4 +1,11 @@
-"""Send a value to the executors of one run. Each Python worker opens it once."""
+"""What the driver gives to the tasks of one call: values that each worker opens once, and settings.
+
+    @with_shared_storage
+    def audit(spark, paths, ..., storage_options=None): ...
+
+``storage_options`` of a call say where the store is, for the driver and for each task.  Tasks get
+the settings of the call that starts them (``tasks``), never a credential.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +14,12 @@ import pickle
 import threading
 import uuid
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+from secure_bloom.storage.paths import as_paths
+from secure_bloom.storage.store_grants import StoreGrant
 
 T = TypeVar("T")
 
@@ -37,3 +49,48 @@ def opened_once(open_value: Callable[[Any], T]) -> Callable[[bytes], T]:
             return cached(shipped)
 
     return opened
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_of_call: Final[ContextVar[StoreGrant | None]] = ContextVar("grant of a call", default=None)
+
+
+def call_grant() -> StoreGrant | None:
+    """Return the right to a store that the running call was given, or None."""
+    return _of_call.get()
+
+
+def with_shared_storage(verb: Callable[P, R]) -> Callable[P, R]:
+    """Make a verb, whose arguments begin with a session and paths, honour ``storage_options``."""
+
+    @wraps(verb)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = kwargs
+        options = given.get("storage_options")
+        if options is None:
+            return verb(*args, **kwargs)
+        # Imported here: a worker imports this module, and finds no tables.
+        from secure_bloom.spark.table_names import table_location
+        from secure_bloom.storage.storage_options import shared_grant
+
+        first: list[Any] = list(args)
+        name = next((it for it in ("files", "table") if it in given), "paths")
+        spark = first[0] if first else given.get("spark")
+        paths: Any = first[1] if len(first) > 1 else given.get(name, ())
+        if not isinstance(paths, str):
+            # Listed once: the paths may come from a generator.
+            paths = as_paths(paths)
+        if len(first) > 1:
+            first[1] = paths
+        else:
+            given[name] = paths
+        grant = shared_grant([table_location(spark, path) for path in as_paths(paths)], options)
+        token = _of_call.set(grant)
+        try:
+            return verb(*first, **given)
+        finally:
+            _of_call.reset(token)
+
+    return call

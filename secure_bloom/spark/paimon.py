@@ -25,10 +25,8 @@ from secure_bloom.runs.progress import Meter
 from secure_bloom.runs.work import FileTask, OpenWork, R, Work
 from secure_bloom.spark.file_task import Shipped, process
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
-from secure_bloom.spark.package_archive import ship
-from secure_bloom.spark.shared_storage import with_shared_storage
-from secure_bloom.spark.task_plan import plan_tasks
-from secure_bloom.spark.tasks import cores_of, run_tasks
+from secure_bloom.spark.package_archive import ship, with_shared_storage
+from secure_bloom.spark.tasks import cores_of, plan_tasks, run_tasks
 from secure_bloom.storage.offered_permit import offered_permit
 from secure_bloom.storage.paths import absolute_path
 from secure_bloom.storage.write_permit import Permit, written_under

@@ -30,10 +30,9 @@ from secure_bloom.spark.file_task import Shipped
 from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.job_reports import FileJob, plain_report, reporting
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
-from secure_bloom.spark.package_archive import ship
+from secure_bloom.spark.package_archive import ship, with_shared_storage
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.session import warn_of_other_policy
-from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_choice, time_of_files
 from secure_bloom.spark.table_names import with_named_tables
 from secure_bloom.spark.tasks import Row

@@ -36,14 +36,12 @@ from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.bound_request import left_out
 from secure_bloom.reading import ReadPlan
 from secure_bloom.reading.kept_table import Table
-from secure_bloom.reading.pruning.plan import PlannedFile
+from secure_bloom.reading.pruning.plan import PlannedFile, RowGroupPlan
 from secure_bloom.spark.conforming import check_types, conformed, parts
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.pushdown import QueriedTable, Structure, conditions, in_utc, structure
 from secure_bloom.spark.source_options import SourceOptions, source_options
-from secure_bloom.spark.spark_schema import TableSchema, table_schema
-from secure_bloom.spark.spark_types import arrow_schema, check_carried
-from secure_bloom.spark.splitting import split
+from secure_bloom.spark.spark_schema import TableSchema, arrow_schema, check_carried, table_schema
 from secure_bloom.spark.tasks import leave_warnings_to_driver
 
 #: Words of the library's hints, for Python and the command line -> what they are here.
@@ -289,3 +287,60 @@ def _explained() -> Iterator[None]:
             for elsewhere, here in _SPELLED.items():
                 error.hint = error.hint.replace(elsewhere, here)
         raise error from None
+
+
+#: The least and the most bytes of a task, and the number of tasks from which on tasks grow.
+_LEAST, _MOST = 4 * 1024 * 1024, 128 * 1024 * 1024
+
+
+_TASKS = 64
+
+
+#: The cost of opening a file, in bytes.
+_OPENING = 1024 * 1024
+
+
+def split(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
+    """Return the files in groups, in their order. A large file is in several groups."""
+    pieces = [(piece, size) for file in files for piece, size in _pieces(file)]
+    total = sum(size for _, size in pieces)
+    target = min(max(total // _TASKS, _LEAST), _MOST)
+    return [_joined(group) for group in _groups(pieces, target)]
+
+
+def _pieces(file: PlannedFile) -> Iterator[tuple[PlannedFile, int]]:
+    """Yield each row group as a file of its own, with an estimate of the bytes to read."""
+    # If the last row groups were skipped, the estimate is too large; that costs only a task.
+    size = file.size // (1 + max(group.row_group for group in file.row_groups))
+    for group in file.row_groups:
+        yield replace(file, row_groups=(group,)), int(size * _share(group))
+
+
+def _share(group: RowGroupPlan) -> float:
+    if group.ranges is None or not group.rows:
+        return 1.0
+    return sum(end - start for start, end in group.ranges) / group.rows
+
+
+def _groups(pieces: Sequence[tuple[PlannedFile, int]], target: int) -> Iterator[list[PlannedFile]]:
+    group: list[PlannedFile] = []
+    filled = 0
+    for piece, size in pieces:
+        if group and filled + size > target:
+            yield group
+            group, filled = [], 0
+        is_open = bool(group) and group[-1].path == piece.path
+        group.append(piece)
+        filled += size if is_open else size + _OPENING
+    if group:
+        yield group
+
+
+def _joined(pieces: Sequence[PlannedFile]) -> tuple[PlannedFile, ...]:
+    """Join the row groups of a file again, so that a task reads its footer once."""
+    found: dict[str, PlannedFile] = {}
+    for piece in pieces:
+        before = found.get(piece.path)
+        groups = piece.row_groups if before is None else before.row_groups + piece.row_groups
+        found[piece.path] = replace(piece, row_groups=groups)
+    return tuple(found.values())

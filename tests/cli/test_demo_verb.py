@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.cli import main
-from secure_bloom.spark.demo_table import FILES
+from secure_bloom.spark.demo import FILES
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

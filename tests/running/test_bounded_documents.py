@@ -110,7 +110,7 @@ def test_a_keyring_to_which_keys_are_added(tmp_path: Path) -> None:
 
 def test_the_file_of_a_token() -> None:
     refused(
-        "from secure_bloom.encryption.kms.vault.login import VaultLogin as L; "
+        "from secure_bloom.encryption.kms.vault.api import VaultLogin as L; "
         "L._secret(Path('/dev/zero'), 'the token')"
     )
 

@@ -34,10 +34,10 @@ from secure_bloom.errors import (
 )
 from secure_bloom.runs.work import FileTask
 from secure_bloom.spark import add_bloom_filters, add_job, add_task, file_task, job_files, tasks
+from secure_bloom.spark.add_job import check_request
 from secure_bloom.spark.file_task import Shipped
 from secure_bloom.spark.jvm import spark_jars
 from secure_bloom.spark.package_archive import ship
-from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
 from testing.spark.cluster import POLICY, Cluster, worker_host
 from testing.spark.parquet_java import PLAIN_WRITE, only_bloom_filters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
+from secure_bloom.spark.demo import FILES, Lookup, email, groups_read, look_up, write
 from testing.spark.cluster import POLICY
 
 if TYPE_CHECKING:

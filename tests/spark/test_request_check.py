@@ -15,7 +15,7 @@ import pytest
 from secure_bloom.adding.preflight import Survey
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FilesFailedError, IntegrityError, PolicyError
-from secure_bloom.spark import add_bloom_filters, add_task, request_check
+from secure_bloom.spark import add_bloom_filters, add_job, add_task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     The second has a column that the others lack, and one in another type.
     """
-    monkeypatch.setattr(request_check, "_FEW", 2)
+    monkeypatch.setattr(add_job, "_FEW", 2)
     ids = {"id": [1]}
     for i, columns in enumerate((ids, {"id": [True], "late": [3]}, ids, ids)):
         pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
@@ -91,7 +91,7 @@ def test_executors_read_the_footers_that_the_driver_cannot(
     def survey_here(path: str, *_: object, **__: object) -> Survey:
         return Survey(path=path, failure=IntegrityError("no key here"))
 
-    monkeypatch.setattr(request_check, "survey_file", survey_here)
+    monkeypatch.setattr(add_job, "survey_file", survey_here)
     with pytest.raises(PolicyError, match="no column lat"):
         add_bloom_filters(spark, table, columns=["lat"])
 
@@ -103,7 +103,7 @@ def test_a_kms_is_asked_by_executors_alone(
     (tmp_path / "policy.toml").write_text(OPENBAO)
     pq.write_table(pa.table({"email": ["a@x"]}), tmp_path / "0.parquet")
     asked: list[str] = []
-    monkeypatch.setattr(request_check, "survey_file", lambda path, **_: asked.append(path))
+    monkeypatch.setattr(add_job, "survey_file", lambda path, **_: asked.append(path))
     monkeypatch.setenv("VAULT_TOKEN", "of the driver")
     file, policy = tmp_path / "0.parquet", tmp_path / "policy.toml"
     assert add_bloom_filters(spark, file, policy, on_error="report").first().status == "failed"

@@ -9,7 +9,7 @@ from secure_bloom.errors import UnsupportedFeatureError
 
 st = pytest.importorskip("pyspark.sql.types", reason="needs the extra spark")
 
-from secure_bloom.spark.spark_types import (  # noqa: E402
+from secure_bloom.spark.spark_schema import (  # noqa: E402
     arrow_schema,
     check_carried,
     common_type,

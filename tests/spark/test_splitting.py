@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.reading import PlannedFile
 from secure_bloom.reading.pruning.plan import RowGroupPlan
-from secure_bloom.spark.splitting import split
+
+pytest.importorskip("pyspark", reason="needs the extra spark")
+from secure_bloom.spark.source import split
 
 MIB = 1024 * 1024
 sizes = st.tuples(st.integers(1, 2000 * MIB), st.sets(st.integers(0, 40), min_size=1))

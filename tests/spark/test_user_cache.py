@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.spark.user_cache import is_own_file, is_own_folder, user_cache
+from secure_bloom.spark.jvm import is_own_file, is_own_folder, user_cache
 
 #: A user and a group that are not root.
 THEM = (1234, 1234)

@@ -14,13 +14,14 @@ from functools import partial
 from typing import Any, Final
 
 from secure_bloom.encryption.configuration import ConfigTable
-from secure_bloom.encryption.kms.answers import answer_body, strange_answer
 from secure_bloom.encryption.kms.calls import (
     AT_ONCE,
     RETRY_SECONDS,
     TIMEOUT_SECONDS,
     Calls,
     TransientFailureError,
+    answer_body,
+    strange_answer,
 )
 from secure_bloom.encryption.kms.client import WRAPPED_ELSEWHERE, misfit
 from secure_bloom.errors import (

@@ -15,13 +15,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from secure_bloom.encryption.configuration import ConfigTable
-from secure_bloom.encryption.kms.answers import limit_answers, strange_answer
 from secure_bloom.encryption.kms.calls import (
     AT_ONCE,
     RETRY_SECONDS,
     TIMEOUT_SECONDS,
     Calls,
     TransientFailureError,
+    limit_answers,
+    strange_answer,
 )
 from secure_bloom.encryption.kms.client import WRAPPED_ELSEWHERE, misfit
 from secure_bloom.errors import (

@@ -13,13 +13,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from secure_bloom.encryption.configuration import ConfigTable
-from secure_bloom.encryption.kms.answers import LARGEST_ANSWER, strange_answer
 from secure_bloom.encryption.kms.calls import (
+    LARGEST_ANSWER,
     RETRY_SECONDS,
     TIMEOUT_SECONDS,
     Calls,
     TransientFailureError,
     is_this_machine,
+    strange_answer,
 )
 from secure_bloom.encryption.kms.client import WRAPPED_ELSEWHERE, misfit
 from secure_bloom.errors import (

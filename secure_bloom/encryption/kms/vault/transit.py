@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from secure_bloom.encryption.kms.calls import Calls
 from secure_bloom.encryption.kms.client import WRAPPED_ELSEWHERE, misfit
-from secure_bloom.encryption.kms.vault.api import RefusalError, VaultApi
-from secure_bloom.encryption.kms.vault.login import VaultLogin
+from secure_bloom.encryption.kms.vault.api import RefusalError, VaultApi, VaultLogin
 from secure_bloom.encryption.kms.vault.settings import VaultSettings
 from secure_bloom.errors import FormatError, KeyUnavailableError, SecureBloomError
 
