@@ -38,10 +38,9 @@ from secure_bloom.lakes.delta.live_file import LiveFile
 from secure_bloom.lakes.hive_partitions import partition_fields, partition_values
 from secure_bloom.lakes.streaming_sink import committed_files
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
-from secure_bloom.paimon.comparisons import as_predicate
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
 from secure_bloom.paimon.data_types import DataType
-from secure_bloom.paimon.index_readers import may_match
+from secure_bloom.paimon.index_readers import as_predicate, may_match
 from secure_bloom.paimon.physical_values import typed_forms
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer.chunks import Chunk

@@ -23,17 +23,15 @@ if TYPE_CHECKING:
     from secure_bloom.hudi.filter_reader import RecordKeyFilter, read_record_key_filter
     from secure_bloom.hudi.filter_writer import RecordKeyFilterOptions, add_record_key_filter
     from secure_bloom.hudi.key_lookup import FileLookup, LookupReport, lookup
-    from secure_bloom.hudi.record_keys.bloom_filter import SimpleBloomFilter
+    from secure_bloom.hudi.record_keys.bloom_filter import SimpleBloomFilter, sizing
     from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
-    from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
-    from secure_bloom.hudi.record_keys.row_header import sizing
+    from secure_bloom.hudi.record_keys.packed_keys import HashType
 
 _HOMES = {
     "filter_writer": ["RecordKeyFilterOptions", "add_record_key_filter"],
     "record_keys.dynamic": ["DynamicBoundedBloomFilter"],
-    "record_keys.hadoop_hashes": ["HashType"],
-    "record_keys.row_header": ["sizing"],
-    "record_keys.bloom_filter": ["SimpleBloomFilter"],
+    "record_keys.packed_keys": ["HashType"],
+    "record_keys.bloom_filter": ["SimpleBloomFilter", "sizing"],
     "filter_reader": ["RecordKeyFilter", "read_record_key_filter"],
     "key_lookup": ["FileLookup", "LookupReport", "lookup"],
 }

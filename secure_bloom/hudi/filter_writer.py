@@ -31,7 +31,12 @@ from secure_bloom.hudi.key_column import (
     packed,
     read_keys,
 )
-from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, SimpleBloomFilter
+from secure_bloom.hudi.record_keys.bloom_filter import (
+    INT_MAX,
+    HudiBloomFilter,
+    SimpleBloomFilter,
+    header_for,
+)
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter, require_bound
 from secure_bloom.hudi.record_keys.footer_entry import (
     FILTER_TYPES,
@@ -40,9 +45,7 @@ from secure_bloom.hudi.record_keys.footer_entry import (
     read_entry,
     with_entry,
 )
-from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
-from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
-from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
+from secure_bloom.hudi.record_keys.packed_keys import HashType, PackedKeys
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import read_tail

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from secure_bloom.calling import lazy_names
 
 if TYPE_CHECKING:
+    from secure_bloom.lakes.delta.actions import column_names
     from secure_bloom.lakes.delta.live_file import (
         DeletionVector,
         LiveFile,
@@ -30,14 +31,13 @@ if TYPE_CHECKING:
         Snapshot,
         TableMetadata,
     )
-    from secure_bloom.lakes.delta.names import column_names
     from secure_bloom.lakes.delta.snapshot import snapshot
     from secure_bloom.lakes.iceberg.catalog import is_in_catalog
     from secure_bloom.lakes.table_format import TableVersion
     from secure_bloom.lakes.table_listing import TableListing, list_tables
 
 _HOMES = {
-    "delta.names": ["column_names"],
+    "delta.actions": ["column_names"],
     "delta.snapshot": ["snapshot"],
     "iceberg.catalog": ["is_in_catalog"],
     "delta.live_file": [

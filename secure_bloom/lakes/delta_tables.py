@@ -30,7 +30,7 @@ class DeltaTables(TableFormat):
 
     def list_table(self, path: str, at: TableVersion) -> ListedTable:
         """Return the table in a folder."""
-        from secure_bloom.lakes.delta.names import column_names
+        from secure_bloom.lakes.delta.actions import column_names
         from secure_bloom.lakes.delta.snapshot import snapshot
 
         if at.snapshot is not None:
@@ -76,8 +76,8 @@ class DeltaTables(TableFormat):
         import pyarrow as pa
 
         from secure_bloom.lakes.deletion_vectors import DeletedRows
+        from secure_bloom.lakes.delta.actions import column_names
         from secure_bloom.lakes.delta.arrow_types import arrow_field
-        from secure_bloom.lakes.delta.names import column_names
 
         with located(path=state.folder):
             columns = pa.schema(map(arrow_field, state.metadata.schema["fields"]))
@@ -102,7 +102,7 @@ class DeltaTables(TableFormat):
 
     def lacks_a_column(self, state: Any, names: Collection[str]) -> bool | None:
         """Return whether the table's schema lacks one of the columns."""
-        from secure_bloom.lakes.delta.names import all_columns
+        from secure_bloom.lakes.delta.actions import all_columns
 
         known = all_columns(state.metadata)
         return any(known.stored(name) is None for name in names)

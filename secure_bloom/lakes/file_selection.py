@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.folder_types import folder_type, folder_values
-from secure_bloom.lakes.hive_partitions import Values, partition_values
+from secure_bloom.lakes.hive_partitions import Values, folder_type, folder_values, partition_values
 from secure_bloom.parquet.texts import SECOND, timestamp_nanos
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.evaluation import true_rows

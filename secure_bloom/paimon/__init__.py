@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         IndexOptions,
         IndexReport,
     )
-    from secure_bloom.paimon.comparisons import And, Comparison, Operator, Or, as_predicate
     from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
     from secure_bloom.paimon.data_types import (
         DataType,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     )
     from secure_bloom.paimon.index_description import ShowReport, show
     from secure_bloom.paimon.index_probe import PaimonProbe, must_read, probe
+    from secure_bloom.paimon.index_readers import And, Comparison, Operator, Or, as_predicate
     from secure_bloom.paimon.physical_values import typed_forms
 
 _HOMES = {
@@ -52,7 +52,7 @@ _HOMES = {
     "index_description": ["ShowReport", "show"],
     "physical_values": ["typed_forms"],
     "data_types": ["hash_bytes", "hash_long", "hash_longs", "DataType", "hash_value"],
-    "comparisons": ["And", "Comparison", "Operator", "Or", "as_predicate"],
+    "index_readers": ["And", "Comparison", "Operator", "Or", "as_predicate"],
     "index_probe": ["PaimonProbe", "must_read", "probe"],
     "column_filter": ["BuildReport", "IndexCommit", "IndexOptions", "IndexReport"],
 }

@@ -21,7 +21,6 @@ from secure_bloom.lakes.paimon.names import table_folder
 from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable, paimon_table
 from secure_bloom.paimon import index_readers
 from secure_bloom.paimon.column_types import ColumnTypes
-from secure_bloom.paimon.comparisons import Predicate, as_predicate, require_predicate
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex
 from secure_bloom.paimon.data_types import DataType
 from secure_bloom.paimon.index_files import (
@@ -32,6 +31,7 @@ from secure_bloom.paimon.index_files import (
     read_whole,
     table_alone,
 )
+from secure_bloom.paimon.index_readers import Predicate, as_predicate, require_predicate
 from secure_bloom.paimon.physical_values import Forms, StoredForms
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.predicates.tree import leaves

@@ -18,22 +18,20 @@ from datetime import timedelta
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.texts import exact_number
-from secure_bloom.predicates.condition_tokens import (
+from secure_bloom.predicates.constants import (
     HINT,
     KNOWN_WORDS,
-    Token,
-    show_place,
-    tokens_of,
-)
-from secure_bloom.predicates.constants import (
     LITERALS,
     NOW,
     TODAY,
     TYPES,
+    Token,
     cast,
     duration,
     moved,
     present,
+    show_place,
+    tokens_of,
 )
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,

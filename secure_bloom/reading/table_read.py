@@ -32,10 +32,9 @@ from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
 from secure_bloom.reading.read_report import ReadReport
 from secure_bloom.reading.read_request import Question
-from secure_bloom.reading.rows.column_decoder import stored_extents
+from secure_bloom.reading.rows.column_decoder import stored_extents, with_read_columns
 from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.rows.table_rows import with_read_columns
 from secure_bloom.reading.rows.units import BATCH_ROWS, Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.table_files import TableFiles

@@ -17,10 +17,9 @@ from secure_bloom.encryption.file_keys import KeyResolver, UnwrapsOnce, asked_on
 from secure_bloom.encryption.kms import ExplicitKeys, KeyInventory, Keyring, KmsClient
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.rekeying.new_keys import KeyMaker, TwoKms
+from secure_bloom.rekeying.new_keys import KeyMaker, Rewrapper, TwoKms
 from secure_bloom.rekeying.reencryption import Reencryption
 from secure_bloom.rekeying.rekey_report import RekeyedFile
-from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.rotation import Rotation
 from secure_bloom.reports.text import counted
 from secure_bloom.storage.column_mapping import ColumnMapping

@@ -45,6 +45,7 @@ from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.file_work import RekeyWork, check_written
 from secure_bloom.rekeying.key_files import OutsideKeys, key_metadata_of, leftovers, outside_keys
 from secure_bloom.rekeying.new_footer import renewed_crypto, renewed_metadata
+from secure_bloom.rekeying.new_keys import Rewrapper
 from secure_bloom.rekeying.protection import (
     KeyUse,
     Protection,
@@ -53,7 +54,6 @@ from secure_bloom.rekeying.protection import (
     wanted_protection,
 )
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
-from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.runs.work import FileTask, Steps, new_path
 from secure_bloom.storage import InputFile, open_in_table, replace_tail
 from secure_bloom.storage.column_mapping import ColumnMapping

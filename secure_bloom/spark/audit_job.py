@@ -26,9 +26,8 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError, UnsupportedFeatureError
 from secure_bloom.lakes.output_rules import require_report_file
-from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
+from secure_bloom.spark.jobs_of_call import task_progress, with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship, with_shared_storage
-from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.session import warn_of_other_policy
 from secure_bloom.spark.tasks import cores_of, plan_tasks, run_tasks
 from secure_bloom.storage.listing import file_sizes

@@ -15,8 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_type
 
 from secure_bloom.errors import FormatError, PolicyError, located
-from secure_bloom.lakes.folder_types import folder_values
-from secure_bloom.lakes.hive_partitions import Values
+from secure_bloom.lakes.hive_partitions import Values, folder_values
 from secure_bloom.reading.table.type_promotion import plain_type
 
 #: The most rows and bytes of a batch: the JVM holds batches outside its heap.

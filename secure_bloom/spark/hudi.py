@@ -28,8 +28,8 @@ from secure_bloom.parquet.footer.opened import unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.runs.column_check import require_in_one
 from secure_bloom.spark.compat import check_table_arguments
+from secure_bloom.spark.jobs_of_call import context_of
 from secure_bloom.spark.package_archive import opened_once, ship
-from secure_bloom.spark.progress import context_of
 from secure_bloom.spark.tasks import in_partitions
 from secure_bloom.storage import open_input
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths

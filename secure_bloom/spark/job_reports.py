@@ -30,7 +30,7 @@ from secure_bloom.running.ordered_pool import AT_ONCE
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.java_errors import reason_of
 from secure_bloom.spark.job_files import JobFiles
-from secure_bloom.spark.progress import context_of, task_progress
+from secure_bloom.spark.jobs_of_call import context_of, task_progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, TaskWork, executors_errors, result_rows, row_by_row
 from secure_bloom.storage.listing import refuse_inside

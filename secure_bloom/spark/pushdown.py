@@ -17,8 +17,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.folder_types import folder_values
-from secure_bloom.lakes.hive_partitions import Values
+from secure_bloom.lakes.hive_partitions import Values, folder_values
 from secure_bloom.predicates.binding import BoundCondition, bind
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.tree import AllOf, Condition, Operator, Predicate

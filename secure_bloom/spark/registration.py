@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.spark.compat import check_data_sources, offers_filters
-from secure_bloom.spark.progress import context_of
+from secure_bloom.spark.jobs_of_call import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,8 +19,8 @@ from secure_bloom.encryption.spark_columns import check_spark_columns
 from secure_bloom.encryption.spark_ddl import spark_leaves
 from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, FACTORY_CLASS
 from secure_bloom.errors import located
+from secure_bloom.spark.jobs_of_call import context_of
 from secure_bloom.spark.kms import kms_config
-from secure_bloom.spark.progress import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

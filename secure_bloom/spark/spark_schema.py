@@ -18,8 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
-from secure_bloom.lakes.folder_types import folder_type
-from secure_bloom.lakes.hive_partitions import Values
+from secure_bloom.lakes.hive_partitions import Values, folder_type
 from secure_bloom.parquet.footer.columns import FileColumns
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.logical_types import Kind, Logical, describe

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from secure_bloom.errors import DriverLostError, RunEnded, SparkUnavailableError
 from secure_bloom.running.ordered_pool import in_growing_threads
 from secure_bloom.spark.compat import frame_of
+from secure_bloom.spark.jobs_of_call import context_of
 from secure_bloom.spark.package_archive import call_grant, opened_once, ship
-from secure_bloom.spark.progress import context_of
 from secure_bloom.spark.row_schema import RowSchema
 
 if TYPE_CHECKING:

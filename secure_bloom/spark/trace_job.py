@@ -20,9 +20,8 @@ from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
+from secure_bloom.spark.jobs_of_call import task_progress, with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship, with_shared_storage
-from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.tasks import cores_of, plan_tasks, run_tasks
 from secure_bloom.storage.listing import file_sizes
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths

@@ -42,7 +42,7 @@ def test_an_option_has_its_short_form_in_every_verb() -> None:
 
 @pytest.mark.parametrize("kind", ["policy", "keyring", "baseline"])
 def test_a_misspelt_file_is_met_with_the_one_that_is_there(tmp_path: Path, kind: str) -> None:
-    from secure_bloom.auditing.baseline import known_findings
+    from secure_bloom.auditing.audit_plan import known_findings
 
     read = {"policy": sb.KeyPolicy.load, "keyring": sb.Keyring.load, "baseline": known_findings}
     (tmp_path / f"{kind}.txt").touch()

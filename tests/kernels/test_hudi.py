@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.hudi import HashType
-from secure_bloom.hudi.record_keys.hadoop_hashes import positions
-from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
+from secure_bloom.hudi.record_keys.packed_keys import PackedKeys, positions
 from secure_bloom.kernels import extension
 
 native = extension.native

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.lakes.avro_blocks import AvroBlocks
-from secure_bloom.lakes.avro_costs import AvroCost
+from secure_bloom.lakes.avro_blocks import AvroBlocks, AvroCost
 from secure_bloom.lakes.avro_files import RecordReader
 from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
 from tests.lakes.avro_files import avro, framed, number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.paimon.comparisons import (
+from secure_bloom.paimon.index_readers import (
     And,
     Comparison,
     Operator,

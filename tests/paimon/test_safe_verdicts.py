@@ -21,8 +21,8 @@ from secure_bloom.paimon import (
     must_read,
     typed_forms,
 )
-from secure_bloom.paimon.comparisons import Predicate
 from secure_bloom.paimon.data_types import hash_value
+from secure_bloom.paimon.index_readers import Predicate
 from tests.paimon.bitmaps import bitmap
 from tests.paimon.vectors import load, predicate_of, types_of
 

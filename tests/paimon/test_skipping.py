@@ -19,7 +19,7 @@ from secure_bloom.paimon import (
     must_read,
     typed_forms,
 )
-from secure_bloom.paimon.comparisons import Predicate
+from secure_bloom.paimon.index_readers import Predicate
 from tests.paimon.vectors import load, predicate_of, types_of
 
 VECTORS = load("container")

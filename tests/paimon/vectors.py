@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from secure_bloom.paimon import And, Comparison, DataType, Operator, Or
-from secure_bloom.paimon.comparisons import Predicate
+from secure_bloom.paimon.index_readers import Predicate
 from testing import project
 from testing.project import VECTORS
 

@@ -12,7 +12,7 @@ from secure_bloom.encryption.file_keys.wrapping import (
     wrap_once,
     wrap_twice,
 )
-from secure_bloom.rekeying.rewrapper import Rewrapper
+from secure_bloom.rekeying.new_keys import Rewrapper
 from testing.tables import KEYRING, CountingKms
 
 DEK = bytes(range(16))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from secure_bloom.spark import progress
-from secure_bloom.spark.progress import task_progress
+from secure_bloom.spark import jobs_of_call
+from secure_bloom.spark.jobs_of_call import task_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def test_it_counts_files_to_the_end_and_the_callers_job_group_stays(
         assert spark.range(0, TASKS, 1, TASKS).count() == TASKS
         # What the trackers know comes by events, behind the job's end.
         context._jsc.sc().listenerBus().waitUntilEmpty()
-        assert progress._completed(context, tag) == TASKS
+        assert jobs_of_call._completed(context, tag) == TASKS
     assert context.getLocalProperty("spark.jobGroup.id") == job_group
     assert context.getLocalProperty("spark.job.description") == "my own job"
     assert context.statusTracker().getJobIdsForGroup(job_group)

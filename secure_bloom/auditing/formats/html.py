@@ -20,13 +20,14 @@ from secure_bloom.auditing.formats.matrix import WHOLE_FILE, Cell, Matrix, Row, 
 from secure_bloom.auditing.formats.mistakes import (
     Mistake,
     State,
+    below_folder,
+    common_folder,
     extent,
     group_report,
     parts_of_fix,
     tallies,
     verdict,
 )
-from secure_bloom.auditing.formats.path_rows import below_folder, common_folder
 from secure_bloom.reports.text import counted, legible, named_columns
 
 

@@ -11,8 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from secure_bloom.auditing.findings import AuditReport, Finding
-from secure_bloom.auditing.formats.mistakes import Mistake, State, is_unchecked
-from secure_bloom.auditing.formats.path_rows import PathRow, common_folder, path_rows
+from secure_bloom.auditing.formats.mistakes import (
+    Mistake,
+    PathRow,
+    State,
+    common_folder,
+    is_unchecked,
+    path_rows,
+)
 from secure_bloom.reports.text import counted
 
 _MOST_ROWS = 366

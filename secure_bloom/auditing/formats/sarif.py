@@ -21,11 +21,11 @@ from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.auditing.formats.mistakes import (
     Mistake,
     State,
+    common_folder,
     extent,
     group_report,
     is_unchecked,
 )
-from secure_bloom.auditing.formats.path_rows import common_folder
 from secure_bloom.auditing.scope import AuditScope
 from secure_bloom.reports.text import legible, named_columns
 

@@ -10,13 +10,14 @@ from secure_bloom.auditing.formats.mistakes import (
     HARMLESS,
     Mistake,
     State,
+    below_folder,
+    common_folder,
     extent,
     group_report,
     parts_of_fix,
     tallies,
     verdict,
 )
-from secure_bloom.auditing.formats.path_rows import below_folder, common_folder
 from secure_bloom.auditing.scope import AuditScope
 from secure_bloom.reports.text import counted, legible, named_columns
 

@@ -17,9 +17,17 @@ from typing import ClassVar
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
-from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, Run, decode_row, encode_row
-from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
-from secure_bloom.hudi.record_keys.row_header import INT_MAX, Header, header_for, unpack
+from secure_bloom.hudi.record_keys.bloom_filter import (
+    INT_MAX,
+    Header,
+    HudiBloomFilter,
+    Run,
+    decode_row,
+    encode_row,
+    header_for,
+    unpack,
+)
+from secure_bloom.hudi.record_keys.packed_keys import HashType
 
 _COUNTS = ">iii"
 #: The least bytes of a row: a header in its old form, which is the shorter one, and a byte of bits.

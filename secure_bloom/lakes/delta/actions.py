@@ -1,6 +1,13 @@
 """Read the actions of a Delta log: parse lines, and check each field when it is read.
 
-{"add": {"path": ..., "size": ...}} {"remove": {"path": ...}}
+    {"add": {"path": ..., "size": ...}}
+    {"remove": {"path": ...}}
+
+With column mapping, the schema in an action has the names of the columns in the files:
+
+    "metadata": {"delta.columnMapping.id": 4, "delta.columnMapping.physicalName": "col-a7f4159c"}
+
+In mode ``name`` a file has physical names, in mode ``id`` it has field ids.
 """
 
 from __future__ import annotations
@@ -13,6 +20,7 @@ from secure_bloom.errors import FormatError
 from secure_bloom.lakes.delta.live_file import DeletionVector, Protocol, TableMetadata
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.running.memory_budget import DecodedBytes, json_size
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 
 #: The name of a column in files or, in mode ``id``, in partition values and statistics alone
 #: (PROTOCOL.md, "Column Mapping"): a field of the column's metadata.
@@ -175,3 +183,65 @@ def _physical_name(column: Mapping[str, Any], mode: str) -> str:
     # both modes (PROTOCOL.md, "Column Mapping").
     metadata = fields_of(dict(column), "metadata") or {}
     return text(metadata, PHYSICAL_NAME)
+
+
+#: Schemas of tables are not so deep; a hostile one would exhaust Python's stack.
+_DEEPEST = 100
+
+
+def column_names(metadata: TableMetadata) -> ColumnMapping | None:
+    """Return the mapping from the table's names to its files', or None without column mapping."""
+    return None if metadata.column_mapping_mode == "none" else all_columns(metadata)
+
+
+def all_columns(metadata: TableMetadata) -> ColumnMapping:
+    """Return the mapping of all columns. Without column mapping, files have the table's names."""
+    return _members_of(metadata.schema, metadata.column_mapping_mode, _DEEPEST)
+
+
+def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnMapping:
+    members: dict[StoredName, NamedField] = {}
+    for column in kind.get("fields") or ():
+        if not isinstance(column, dict):
+            raise FormatError("a field of the table's schema is not an object")
+        stored = _stored_name(column, mode)
+        # One column of a file under two names: a condition on either would rule out by the other's
+        # values.
+        if stored in members and mode != "none":
+            raise FormatError(
+                "two columns of the table's schema have the same name or id in its files"
+            )
+        members[stored] = NamedField(
+            name=text(column, "name"),
+            inside=_inside(column.get("type"), mode, depth - 1),
+            physical_name=_name_in_files(column) if mode == "id" else None,
+        )
+    return ColumnMapping(members=members)
+
+
+def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
+    if mode == "none":
+        return text(column, "name")
+    metadata = fields_of(dict(column), "metadata") or {}
+    return count(metadata, _ID) if mode == "id" else text(metadata, PHYSICAL_NAME)
+
+
+def _name_in_files(column: Mapping[str, Any]) -> str:
+    # A field that says no physical name has its own name in files.
+    return str((column.get("metadata") or {}).get(PHYSICAL_NAME, column["name"]))
+
+
+def _inside(kind: object, mode: str, depth: int) -> ColumnMapping | None:
+    """Return the names inside a type, or None for a type without fields."""
+    if depth < 0:
+        raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
+    if not isinstance(kind, dict):
+        return None
+    if kind.get("type") == "struct":
+        return _members_of(kind, mode, depth)
+    held = _HELD.get(str(kind.get("type")), ())
+    return ColumnMapping(inner=tuple(_inside(kind.get(name), mode, depth - 1) for name in held))
+
+
+_ID = "delta.columnMapping.id"
+_HELD = {"array": ("elementType",), "map": ("keyType", "valueType")}

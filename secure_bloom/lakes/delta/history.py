@@ -13,11 +13,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FormatError, SecureBloomError, located
-from secure_bloom.lakes.delta.actions import Action, fields_of, json_lines, metadata_of
+from secure_bloom.lakes.delta.actions import (
+    Action,
+    column_names,
+    fields_of,
+    json_lines,
+    metadata_of,
+)
 from secure_bloom.lakes.delta.checkpoint import read_log_file
 from secure_bloom.lakes.delta.live_file import TableMetadata
 from secure_bloom.lakes.delta.log_files import LOG_FOLDER
-from secure_bloom.lakes.delta.names import column_names
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import join, name_of

@@ -23,7 +23,6 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.lakes import Snapshot, snapshot
-from secure_bloom.lakes.delta.commit_times import in_commit_timestamp
 from secure_bloom.lakes.delta.log_files import LOG_FOLDER
 from secure_bloom.lakes.delta.replacements import (
     Operation,
@@ -34,6 +33,7 @@ from secure_bloom.lakes.delta.replacements import (
     now_ms,
     without_secret_bounds,
 )
+from secure_bloom.lakes.delta.snapshot import in_commit_timestamp
 from secure_bloom.storage import join
 from secure_bloom.storage.commit_files import is_committed
 from secure_bloom.storage.paths import without_links

@@ -14,10 +14,10 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.lakes import LiveFile, Snapshot
+from secure_bloom.lakes.delta.actions import all_columns, column_names
 from secure_bloom.lakes.delta.log_bounds import IsSecret, bounded_columns
 from secure_bloom.lakes.delta.log_commit import commit, open_table
 from secure_bloom.lakes.delta.log_files import resolve
-from secure_bloom.lakes.delta.names import all_columns, column_names
 from secure_bloom.lakes.delta.replacements import (
     Operation,
     Replacement,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.lakes.delta.actions import all_columns, column_names
 from secure_bloom.lakes.delta.history import older_names
 from secure_bloom.lakes.delta.log_commit import open_table
-from secure_bloom.lakes.delta.names import all_columns, column_names
 from secure_bloom.lakes.delta.replacements import Operation
 from secure_bloom.lakes.delta.selection import TableSelection
 from secure_bloom.lakes.delta.table_run import TableRun, open_run

@@ -2,10 +2,10 @@
 
     commit_table        opens a table for a commit, and refuses a table that a commit would damage
     live_files          the data files of a snapshot, and those that a run takes
-    columns             the columns of all schemas, of which some are secret
-    shown_values        refuses a table whose metadata must show secret values
+    schema_fields       the columns of all schemas, of which some are secret
     writable            the table as a run opens it: what it refuses, and its summaries
-    snapshot_run        the run: one new data file for each data file that changes
+    snapshot_run        the run: one new data file for each data file that changes; refuses a table
+                        whose metadata must show secret values
     position_deletes    a new position delete file for a new data file
     replacing_snapshot  manifests and the snapshot ``replace``
     commit              asks the catalog; if another writer was faster, checks again which old files

@@ -3,6 +3,8 @@
 pyarrow decodes most pages, from its own view of the file.  This module decrypts pages itself and
 gives them to pyarrow one by one if only rows in ranges are wanted, if the file was not verified, or
 if pyarrow cannot decrypt them.
+
+Decoded columns of a file become rows in the schema of the table (:func:`conformed`).
 """
 
 from __future__ import annotations
@@ -10,16 +12,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NoReturn
 
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError, located
+from secure_bloom.lakes.hive_partitions import partition_scalar
 from secure_bloom.parquet.decoded_bounds import harmless_size
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
-from secure_bloom.reading.pruning.plan import RowGroupPlan
+from secure_bloom.predicates.bound_request import Request
+from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
 from secure_bloom.reading.rows.decoded_sizes import DecodedSize, DictionaryStrings, decoded_size
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import (
@@ -386,3 +391,44 @@ def stored_extents(footer: Footer, row_group: int, names: Sequence[str]) -> list
             start, length = chunk_extent(footer.chunk_to_read(row_group, ordinal))
             found.append((start, min(start + length, footer.size)))
     return found
+
+
+def with_read_columns(plan: FilePlan, request: Request, whole: Sequence[str] = ()) -> FilePlan:
+    """Return the plan of a file whose footer has only the members that the request reads.
+
+    The columns ``whole`` keep all members.
+    """
+    columns = request.reads(plan.footer.columns, whole)
+    if columns is plan.footer.columns:
+        return plan
+    return replace(plan, footer=plan.footer.with_columns(columns))
+
+
+def conformed(
+    plan: FilePlan, request: Request, columns: Columns, count: int, schema: pa.Schema
+) -> pa.Table:
+    """Return the columns in the types of ``schema``. Columns that the file lacks are filled in."""
+    arrays = [_column(plan, request, field, columns.get(field.name), count) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _column(
+    plan: FilePlan, request: Request, field: pa.Field, column: pa.ChunkedArray | None, count: int
+) -> pa.ChunkedArray | pa.Array:
+    if field.name in request.partitions:
+        value = partition_scalar(field, plan.partition)
+        return pa.repeat(value, count) if value.is_valid else pa.nulls(count, field.type)
+    if column is None:
+        is_hidden = field.name in request.hidden.columns
+        value = None if is_hidden else plan.fills.get(field.name)
+        filled = pa.nulls(count) if value is None else pa.repeat(value, count)
+        return filled.cast(field.type)
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException:
+        raise FormatError(
+            f"a value does not fit {field.type}, the column's type in the table",
+            column=field.name,
+        ) from None

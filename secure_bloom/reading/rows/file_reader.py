@@ -28,13 +28,18 @@ from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.tree import AllOf, AnyOf
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
-from secure_bloom.reading.rows.column_decoder import ColumnDecoder, Columns, DecodeInPartsError
+from secure_bloom.reading.rows.column_decoder import (
+    ColumnDecoder,
+    Columns,
+    DecodeInPartsError,
+    conformed,
+    with_read_columns,
+)
 from secure_bloom.reading.rows.equality_deletes import EqualityDeletes
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, positions_in
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.stored_column import MOST_WALKED
-from secure_bloom.reading.rows.table_rows import conformed, with_read_columns
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.kept_chunks import KeptChunks
 from secure_bloom.storage import InputFile, open_input

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from secure_bloom import hudi
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.hudi import DynamicBoundedBloomFilter, HashType, SimpleBloomFilter
-from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
+from secure_bloom.hudi.record_keys.bloom_filter import Header, HudiBloomFilter, header_for, sizing
 from secure_bloom.hudi.record_keys.footer_entry import FILTER_TYPES
-from secure_bloom.hudi.record_keys.row_header import sizing
 from tests.hudi.vectors import answers, cases, empty_filter, keys_of
 
 BLOOM = [case for case in cases("bloom.json") if "error" not in case]
@@ -315,3 +314,41 @@ def test_its_size_stays_however_many_keys_come() -> None:
     for number in range(1000):
         one.insert(str(number))
     assert len(one.to_bytes()) == size
+
+
+@pytest.mark.parametrize("hash_type", list(HashType))
+def test_a_header_is_read_as_it_was_written(hash_type: HashType) -> None:
+    header = Header(num_hashes=10, hash_type=hash_type, vector_size=1437)
+    stored = header.encode()
+    assert Header.decode(memoryview(stored + b"bits")) == (header, len(stored))
+    assert header.row_bytes == 180
+
+
+def test_the_older_form_has_no_version_and_one_hash() -> None:
+    header, length = Header.decode(memoryview(struct.pack(">ii", 7, 100) + b"bits"))
+    assert header == Header(num_hashes=7, hash_type=HashType.JENKINS, vector_size=100)
+    assert length == 8
+
+
+@pytest.mark.parametrize(
+    ("stored", "error"),
+    [
+        (struct.pack(">i", -2), UnsupportedFeatureError),
+        (struct.pack(">iibi", -1, 7, 9, 100), UnsupportedFeatureError),
+        (struct.pack(">iibi", -1, 0, 1, 100), FormatError),
+        (struct.pack(">iibi", -1, 7, 1, 0), FormatError),
+        (struct.pack(">i", -1), FormatError),
+        (b"", FormatError),
+    ],
+    ids=["version", "hash", "no hashes", "no bits", "cut short", "empty"],
+)
+def test_what_is_no_header_is_refused(stored: bytes, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Header.decode(memoryview(stored))
+
+
+def test_more_keys_and_fewer_false_positives_want_more_bits() -> None:
+    def bits(keys: int, fpp: float) -> int:
+        return header_for(keys, fpp, HashType.MURMUR).vector_size
+
+    assert bits(1000, 0.01) < bits(1000, 0.001) < bits(10_000, 0.001)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.hudi import HashType
 from secure_bloom.hudi.record_keys.packed_keys import (
     PackedKeys,
+    hash_key,
     java_order,
     key_bytes,
     keys_bytes,
+    positions,
 )
+from tests.hudi.vectors import cases
 
 
 @given(st.lists(st.binary(min_size=1, max_size=9), max_size=20), st.data())
@@ -49,3 +56,26 @@ def test_keys_are_ordered_by_utf_16_as_in_java(one: str, other: str) -> None:
 
     ours = java_order(one.encode()) < java_order(other.encode())
     assert ours == (utf_16(one) < utf_16(other))
+
+
+@pytest.mark.parametrize("case", cases("hash.json"), ids=lambda case: case["hash"])
+def test_hashes_are_those_of_hadoop(case: dict[str, Any]) -> None:
+    texts, seeds, wanted = zip(*case["items"], strict=True)
+    keys = [base64.b64decode(text) for text in texts]
+    kind = HashType(case["hash_type"])
+    unsigned = [h % 2**32 for h in wanted]
+    assert [hash_key(kind, k, s) for k, s in zip(keys, seeds, strict=True)] == unsigned
+
+
+@pytest.mark.parametrize("case", cases("positions.json"), ids=lambda case: str(case["bits"]))
+def test_positions_are_those_of_hadoop(case: dict[str, Any]) -> None:
+    kind, size = HashType(case["hash_type"]), case["bits"]
+    for key, wanted in zip(case["keys"], case["positions"], strict=True):
+        assert list(positions(kind, key.encode(), case["num_hashes"], size)) == wanted
+
+
+def test_packed_keys_hold_every_key() -> None:
+    packed = PackedKeys.of([b"a", "é".encode(), b"long" * 9])
+    assert packed.offsets.tolist() == [0, 1, 3, 39]
+    assert bytes(packed.part(1, 2).data[1:3]).decode() == "é"
+    assert len(packed.part(1, 3)) == 2

@@ -24,7 +24,7 @@ from secure_bloom.lakes.iceberg.replacing_snapshot import (
     metrics,
     schema_of,
 )
-from secure_bloom.lakes.iceberg.shown_values import refuse_shown_values
+from secure_bloom.lakes.iceberg.snapshot_run import refuse_shown_values
 from tests.lakes.iceberg.tables import (
     NAME,
     SCHEMA,

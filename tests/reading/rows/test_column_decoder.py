@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer.columns import SchemaCache
@@ -147,3 +150,13 @@ def test_chunks_that_lie_together_are_read_at_once(tmp_path: Path) -> None:
         names
     ).to_pydict()
     assert len(file.close()) == 1
+
+
+def test_columns_of_files_become_those_of_the_table(tmp_path: Path) -> None:
+    for day, columns in (("1", {"a": pa.array([1], pa.int32())}), ("2", {"a": [2], "b": ["x"]})):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(pa.table(columns), tmp_path / f"day={day}" / "0.parquet")
+    rows = sb.read_table(tmp_path)
+    assert rows.schema.types == [pa.int64(), pa.string(), rows.schema.field("day").type]
+    assert rows.select(["a", "b"]).to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    assert [str(day) for day in rows.column("day").to_pylist()] == ["1", "2"]
