@@ -269,8 +269,8 @@ class _Parser:
 
     def _list(self) -> list[object]:
         if self._is_parameter:
-            values = self._parameter()
-            return values if isinstance(values, list) else [values]
+            given = self._parameter()
+            return given if isinstance(given, list) else [given]
         self._expect("(")
         if self._next.kind == "word" and self._next.text.lower() == "select":
             raise PolicyError(
