@@ -63,7 +63,7 @@ def policy() -> None:
     metavar="FILE",
     help="A policy whose [kms] has the keys for a table whose footers are encrypted.",
 )
-@keyring_option("Keys for such a table, instead of --policy.")
+@keyring_option("Keys for encrypted footers, instead of --policy.")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
 @with_verbosity
 def init_command(
