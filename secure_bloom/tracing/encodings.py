@@ -84,6 +84,12 @@ _NUMBERS: Final = re.compile(
     b"|".join(it.pattern for it in (_SPACED, _DUMPED, _DECIMALS)), re.MULTILINE
 )
 _PAIR: Final = re.compile(rb"(?:0x)?([0-9A-Fa-f]{2})")
+#: Doubles with more digits than they need, and the exponents of these.
+_LONG_DOUBLE: Final = re.compile(rb"\d\.\d{16,40}[eE][+-]\d{2,3}")
+_EXPONENTS: Final = tuple(
+    (mark, re.compile(rb"%b\d\d(?<=\d{16}%b\d\d)" % (2 * (re.escape(mark),))))
+    for mark in (b"e+", b"e-", b"E+", b"E-")
+)
 #: What programs in Java, Rust and Visual Basic write at each byte of such lists.
 _CAST: Final = re.compile(rb"\(byte\) ?(?=-?[0-9])")
 _TYPE: Final = re.compile(rb"(?<=[0-9A-Fa-f])_?u8\b")
@@ -400,6 +406,10 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
     (b"\x1b", _COLOUR, partial(_COLOUR.sub, b"")),
     (b"\xef", _EAST, _narrow),
     (b"<", _INLINE, partial(_INLINE.sub, b"")),
+    *(
+        (mark, pattern, partial(_LONG_DOUBLE.sub, lambda it: repr(float(it[0])).encode()))
+        for mark, pattern in _EXPONENTS
+    ),
     (b"(byte)", _CAST, partial(_CAST.sub, b"")),
     (b"u8", _TYPE, partial(_TYPE.sub, b"")),
     (b"&H", _BASIC, partial(_BASIC.sub, b"0x")),

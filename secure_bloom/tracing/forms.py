@@ -284,9 +284,8 @@ def _exponents(texts: list[str]) -> Iterator[pa.Array]:
 
     Whole ones that end in zeros come with them too: 1.23456780e+08.
     """
-    numbers = [Decimal(it).copy_abs() if it else Decimal() for it in texts]
-    digits = ["".join(map(str, it.as_tuple().digits)).rstrip("0") for it in numbers]
-    powers = [it.adjusted() for it in numbers]
+    digits = [it.partition("e")[0].replace(".", "").strip("-0") for it in texts]
+    powers = [Decimal(it or 0).adjusted() for it in texts]
     # Java writes other numbers without an exponent, and few digits with one are in any text.
     kept = [
         it if len(it) > 7 or not -3 <= power < 7 else ""

@@ -17,7 +17,7 @@ from pyarrow import feather
 
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.subjects import SearchedColumn
-from tests.tracing.people import PEOPLE, columns_found, found_in, search
+from tests.tracing.people import PEOPLE, columns_found, found_in, search, subject
 
 EMAILS = [str(it) for it in PEOPLE["email"][:40]]
 PLAIN = "\n".join(EMAILS).encode()
@@ -149,6 +149,18 @@ FOUND: dict[str, bytes] = {
 def test_copies_in_odd_notations_are_found(tmp_path: Path, what: str) -> None:
     (tmp_path / "x").write_bytes(FOUND[what])
     assert columns_found(tmp_path) == {"email"}
+
+
+@pytest.mark.parametrize("form", ["%.16e", "%.17e", "%.18E", "%.25e"])
+def test_doubles_with_more_digits_than_they_need_are_found(tmp_path: Path, form: str) -> None:
+    """As C and ``numpy.savetxt`` write them."""
+    salaries = [it for it in PEOPLE["salary"] if isinstance(it, float)]
+    small = [it / 7e12 for it in salaries]
+    for name, values in (("x", salaries), ("y", small)):
+        (tmp_path / name).write_text(" ".join(form % it for it in values[:900]))
+    column = SearchedColumn(name="small", values=lambda: iter([pa.array(small)]))
+    index = WordIndex.build([subject("salary"), column], 1 << 20)
+    assert [found_in(it) for it in search(tmp_path, index).files] == [{"salary"}, {"small"}]
 
 
 def test_signed_bytes_of_java_are_found(tmp_path: Path) -> None:
