@@ -69,6 +69,9 @@ _LONGEST_LINE: Final = 1 << 16
 _SHORTEST_PACKED: Final = 16
 _FIRST_TWO: Final = np.array([int.from_bytes(mark[:2], "big") for mark in MARKS], np.uint16)
 _SIZES: Final = frozenset({*DIGESTS.values(), XXH64_SIZE})
+#: Values that begin like packed data and are not: a few of chance, or a file made to take time.
+_MOST_DAMAGED: Final = 10_000
+_TOO_MANY_DAMAGED: Final = f"more than {_MOST_DAMAGED:,} values that cannot be unpacked"
 #: Smaller numbers are no hashes.
 _LEAST_HASH: Final = 1 << 48
 
@@ -210,7 +213,7 @@ class _Scan:
         self._processes = processes
         #: Each thread has memory of its own.
         self._own = threading.local()
-        self.asked = 0
+        self.asked = self._damaged = 0
         #: What was not read of files inside texts and columns: places and reasons.
         self.unread: dict[tuple[str, str], None] = {}
 
@@ -285,6 +288,9 @@ class _Scan:
         With ``missed``, unread parts are listed. For files that were recognized by a short mark
         only, they are not, because other bytes have short marks by chance.
         """
+        if self._damaged > _MOST_DAMAGED:
+            self.unread[seen.place, _TOO_MANY_DAMAGED] = None
+            return
         opened = Opened.of(len(content), processes=self._processes)
         parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=depth)
         next(parts)
@@ -298,6 +304,7 @@ class _Scan:
                             self._take_file(value, seen, depth + 1, missed=is_sure)
             for piece in part.pieces or ():
                 self._take_text(piece, seen, depth)
+        self._damaged += bool(opened.unread)
         # What lies that deep was opened, and not recognized by chance.
         reasons = [it for _, it in opened.unread if missed or it in (TOO_DEEP, TOO_MANY)]
         self.unread |= {(seen.place, reason): None for reason in reasons}

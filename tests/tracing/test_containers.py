@@ -112,3 +112,12 @@ def test_values_of_chance_are_not_listed(tmp_path: Path) -> None:
     values = [mark + chance.randbytes(60) for mark in marks for _ in range(30)]
     pq.write_table(pa.table({"key": values}), tmp_path / "x")
     assert not [it for file in search(tmp_path).files for it in file.unread]
+
+
+def test_a_column_of_many_damaged_values_takes_limited_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secure_bloom.tracing.search._MOST_DAMAGED", 20)
+    pq.write_table(pa.table({"key": [_GZIP[: 60 + n] for n in range(30)]}), tmp_path / "x")
+    (file,) = search(tmp_path).files
+    assert any("values that cannot be unpacked" in it.reason for it in file.unread)
