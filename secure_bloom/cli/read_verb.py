@@ -136,7 +136,8 @@ def read_command(
                 print_note(note, err=True)
         read = table.ask(request, explain=explain)
     if not explain:
-        print_hidden(read.request.hidden.names, missing_keys)
+        hidden = read.request.hidden.largest(read.request.schema)
+        print_hidden(map(".".join, sorted(hidden)), missing_keys)
     if plan_only:
         return _plan(read, explain=explain, output=output, as_json=as_json, verbose=verbose)
     writing = partial(write_rows, for_spreadsheets=for_spreadsheets)

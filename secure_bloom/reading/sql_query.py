@@ -151,10 +151,9 @@ class OpenQuery:
             frame = frame if most is None else frame.head(most)
             self._register(name, frame, schema, intervals)
             if mode is not MissingKeys.ERROR:
-                asked = use.shown | use.computed
-                names = [it for it in sorted(hidden.members) if below(it, asked)]
+                asked = map(".".join, sorted(use.shown | use.computed))
                 self._hidden += hidden.names
-                self.hidden += [it for it in map(".".join, names) if it not in self.hidden]
+                self.hidden += [it for it in asked if it not in self.hidden]
         values |= given_bytes(self._tree, values, shown)
         with self._errors():
             found = self._connection.sql(self._text, params=values)

@@ -599,6 +599,20 @@ def test_the_command_line_names_hidden_columns(lake: Path, tmp_path: Path) -> No
     assert "hidden:     address.geo.lat, address.zip, email" in done.stdout
 
 
+def test_a_column_that_is_hidden_as_a_whole_has_its_own_name_in_the_note(tmp_path: Path) -> None:
+    of = pa.table({"id": [1], "tags": [["a"]], "ad": [{"x": 1, "y": 2}]})
+    secret = {"k_pii": ["tags.list.element", "ad.x", "ad.y"]}
+    write(tmp_path / "t.parquet", of, Mode.ENCRYPTED, column_keys=secret)
+    keyring = tmp_path / "analyst.json"
+    keyring.write_text(keyring_json({"k_footer": MASTER_KEYS["k_footer"]}))
+    for verb in (
+        ["read", tmp_path / "t.parquet"],
+        ["sql", f"select * from '{tmp_path}/t.parquet'"],
+    ):
+        done = run(*verb, "--keyring", keyring, "--missing-keys", "null")
+        assert "columns without a key are null: ad, tags\n" in done.stderr, done.stderr
+
+
 def test_the_expression_of_pyarrow_is_refused_too(lake: Path) -> None:
     with pytest.raises(KeyUnavailableError, match=r"column address\.zip"):
         sb.read_table(
