@@ -123,25 +123,20 @@ class OlderNames:
 
     def of(self, path: str) -> Sequence[ColumnMapping]:
         """Return a column mapping for each schema of a file's table, or nothing without one."""
-        table = next((it for it in self._tables if _has_file(it, path)), None)
-        return () if table is None else self.of_table(table)
+        for table in self._tables:
+            places = (table.place, *table.locations)
+            if path in table.files or any(below(path, place) for place in places):
+                return self.of_table(table)
+        return ()
 
     def of_table(self, table: ListedTable) -> Sequence[ColumnMapping]:
         """Return a column mapping for each schema that a table had."""
         with self._lock:
             if id(table) not in self._found:
-                self._found[id(table)] = _mappings(table)
+                self._found[id(table)] = []
+                # What cannot be read is a finding of the check of the table's log.
+                with suppress(SecureBloomError):
+                    names = table.format.older_names(table.state)
+                    distinct = [it for number, it in enumerate(names) if it not in names[:number]]
+                    self._found[id(table)] = distinct
             return self._found[id(table)]
-
-
-def _has_file(table: ListedTable, path: str) -> bool:
-    places = (table.place, *table.locations)
-    return path in table.files or any(below(path, place) for place in places)
-
-
-def _mappings(table: ListedTable) -> list[ColumnMapping]:
-    # What cannot be read is a finding of the check of the table's log.
-    with suppress(SecureBloomError):
-        found = table.format.older_names(table.state)
-        return [it for number, it in enumerate(found) if it not in found[:number]]
-    return []

@@ -221,7 +221,10 @@ class HiddenUse:
             ):
                 return [item for it in selects for item in it.get("select_list", [_STAR])]
             if not is_outermost:
-                self._rename(list(map(_name_of, selects[0].get("select_list", [_STAR]))), selects)
+                items = selects[0].get("select_list", [_STAR])
+                # A name that is not known here is "".
+                names = [it["alias"] or it.get("column_names", [""])[-1] for it in items]
+                self._rename(list(map(str, names)), selects)
         return []
 
     def _rename(self, names: list[str], selects: list[dict[str, Any]]) -> None:
@@ -312,11 +315,6 @@ def _row_names(table: dict[str, Any]) -> set[str]:
 def _path(table: dict[str, Any]) -> str:
     names = map(table.get, ("catalog_name", "schema_name", "table_name"))
     return ".".join(str(it) for it in names if it).lower()
-
-
-def _name_of(item: dict[str, Any]) -> str:
-    """Return the name of a column of an answer, or "" if it is not known here."""
-    return str(item["alias"] or item.get("column_names", [""])[-1])
 
 
 def _is_open(items: Iterable[dict[str, Any]]) -> bool:

@@ -57,7 +57,7 @@ from secure_bloom.reading.rows.page_reads import (
 )
 from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker, united
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
-from secure_bloom.reading.table.kept_chunks import ChunkArrays, KeptChunks
+from secure_bloom.reading.table.kept_chunks import KeptChunks
 from secure_bloom.running.memory_budget import reserved
 from secure_bloom.storage import InputFile, is_object_uri
 from secure_bloom.storage.inputs import Extent
@@ -154,15 +154,14 @@ class StoredColumn:
                 # Decoding may understand the chunk, or will say what is wrong with it.
                 return None
             if self._kept is not None and found is not None and not len(found):
-                self._keep_digests(self._kept.hashes)
+                # The chunk's filter gave a false answer, and may give more of them.
+                kept = self._kept.hashes
+                if (
+                    kept.of(self._key) is None
+                    and (digests := digests_of(self._searched)) is not None
+                ):
+                    kept.keep(self._key, digests)
             return found
-
-    def _keep_digests(self, kept: ChunkArrays) -> None:
-        """Keep all values of a chunk whose filter gave a false answer: it may give more of them."""
-        if kept.of(self._key) is None:
-            digests = digests_of(self._searched)
-            if digests is not None:
-                kept.keep(self._key, digests)
 
     def take(self, rows: Rows, others: Sequence[StoredColumn] = ()) -> pa.ChunkedArray | None:
         """Return these rows, or None if all pages of the column must be decoded.
