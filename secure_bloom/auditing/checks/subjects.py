@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: The columns of which the answers of a policy are kept. Names are as long as a file makes them.
 _MOST_KEPT = 512
+#: The schemas of which the requirements are kept.
+_MOST_SCHEMAS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +73,23 @@ class AuditRequest:
 
     def wanted(self, leaves: tuple[Leaf, ...]) -> tuple[Wanted, ...]:
         """Return the policy's requirements for each leaf of a file."""
+        # Files of one schema share the very leaves, so these need no comparison. An entry keeps
+        # them, so that no others get their id.
+        known = self._wanted.get(id(leaves))
+        if known is not None:
+            return known[1]
         blooms = WantedFilters(columns=self.policy.bloom_columns()).resolve(leaves)
-        return tuple(
+        found = tuple(
             Wanted(key=self.policy.key_for(leaf.path), bloom=blooms.get(ordinal))
             for ordinal, leaf in enumerate(leaves)
         )
+        if len(self._wanted) < _MOST_SCHEMAS:
+            self._wanted[id(leaves)] = leaves, found
+        return found
+
+    @cached_property
+    def _wanted(self) -> dict[int, tuple[tuple[Leaf, ...], tuple[Wanted, ...]]]:
+        return {}
 
     @cached_property
     def is_classified(self) -> Callable[[tuple[str, ...]], bool]:
