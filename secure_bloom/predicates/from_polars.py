@@ -73,6 +73,8 @@ def from_polars(expression: pl.Expr, types: _Types | None = None) -> Predicate:
         is_same = rebuilt.meta.eq(expression)
     except (LookupError, TypeError, ValueError, AttributeError):
         raise _refusal() from None
+    except RecursionError:
+        raise _too_deep() from None
     if not is_same:
         raise _refusal()
     return predicate
@@ -80,6 +82,13 @@ def from_polars(expression: pl.Expr, types: _Types | None = None) -> Predicate:
 
 def _refusal(hint: str = _HINT) -> PolicyError:
     return PolicyError("the Polars expression has parts that are not understood", hint=hint)
+
+
+def _too_deep() -> PolicyError:
+    return PolicyError(
+        f"the expression nests deeper than {MAX_DEPTH} levels",
+        hint="many values of one column are a list: pl.col(...).is_in([...])",
+    )
 
 
 #: The fields of a part that hold the parts of which it is made. A function has a list of them.
@@ -153,10 +162,7 @@ class _Node:
 def _predicate(node: _Node, depth: int) -> _Read:
     """Parse a node. Return its predicate, and the same node rebuilt as a Polars expression."""
     if depth == 0:
-        raise PolicyError(
-            f"the expression nests deeper than {MAX_DEPTH} levels",
-            hint="many values of one column are a list: pl.col(...).is_in([...])",
-        )
+        raise _too_deep()
     if node.kind == "Column":
         raise _refusal("compare a boolean column with True: pl.col(...) == True")
     return _READERS[node.name](node, depth - 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -134,18 +135,34 @@ def _pushed(predicate: pl.Expr, schema: pl.Schema) -> Predicate | None:
 
     Rows for which the predicate is true are among those for which the result is true.
     """
-    try:
-        found = from_polars(predicate, schema)
-    except PolicyError:
-        parts = [part for it in _joined_by_and(predicate) if (part := _pushed(it, schema))]
-        return AllOf(parts=tuple(parts)) if parts else None
-    return found if all(_means_the_same(it, schema) for it in leaves(found)) else None
+    parts = []
+    for part in _joined_by_and(predicate):
+        with suppress(PolicyError):
+            found = from_polars(part, schema)
+            if all(_means_the_same(it, schema) for it in leaves(found)):
+                parts.append(found)
+    return parts[0] if len(parts) == 1 else AllOf(parts=tuple(parts)) if parts else None
 
 
 def _joined_by_and(predicate: pl.Expr) -> list[pl.Expr]:
-    content = json.loads(predicate.meta.serialize(format="json"))
-    is_and = isinstance(content, dict) and content.get("BinaryExpr", {}).get("op") == "And"
-    return predicate.meta.pop() if is_and else []
+    """Return the parts that AND joins, in their order; none of an expression that nests too deep.
+
+    The expression is serialized once, because a chain of a thousand parts nests a thousand deep.
+    """
+    try:
+        left = [(json.loads(predicate.meta.serialize(format="json")), predicate)]
+    except RecursionError:
+        return []
+    parts = []
+    while left:
+        content, part = left.pop()
+        joined = content.get("BinaryExpr", {}) if isinstance(content, dict) else {}
+        if joined.get("op") == "And":
+            contents = joined["left"], joined["right"]
+            left += reversed(list(zip(contents, reversed(part.meta.pop()), strict=True)))
+        else:
+            parts.append(part)
+    return parts
 
 
 def _means_the_same(condition: Condition, schema: pl.Schema) -> bool:

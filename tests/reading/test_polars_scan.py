@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import operator
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -15,6 +17,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import secure_bloom as sb
+from secure_bloom.errors import PolicyError
 from secure_bloom.reading import TableRead
 from testing.tables import KEYRING, Mode, write
 
@@ -90,8 +93,8 @@ def test_a_key_and_a_column_are_pushed_down(
     reads: list[TableRead] = []
     ask = sb.Table.ask
 
-    def noted(*given: object) -> TableRead:
-        reads.append(ask(*given, explain=True))  # type: ignore[arg-type]
+    def noted(*given: object, **named: object) -> TableRead:
+        reads.append(ask(*given, explain=True, **named))  # type: ignore[arg-type]
         return reads[-1]
 
     monkeypatch.setattr(sb.Table, "ask", noted)
@@ -100,6 +103,29 @@ def test_a_key_and_a_column_are_pushed_down(
     (read,) = reads
     assert set(read.schema.names) == {"n", "text"}
     assert read.report().row_groups_read == 0
+
+
+def test_a_chain_of_conditions_is_parsed_once(
+    table: sb.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = functools.reduce(operator.and_, [n != number for number in range(2, 130)])
+    parsed: list[int] = []
+    loads = json.loads
+
+    def noted(content: str) -> object:
+        parsed.append(len(content))
+        return loads(content)
+
+    monkeypatch.setattr(json, "loads", noted)
+    assert table.scan_polars().filter(asked).select("n").collect()["n"].to_list() == [0, 1]
+    assert sum(parsed) < 3 * len(asked.meta.serialize(format="json"))
+
+
+def test_a_chain_that_is_too_long_to_be_pushed_down_is_answered(table: sb.Table) -> None:
+    asked = functools.reduce(operator.or_, [n == number for number in range(37, 600)])
+    assert table.scan_polars().filter(asked).select("n").collect()["n"].to_list() == [37, 38]
+    with pytest.raises(PolicyError, match="nests deeper than 100 levels"):
+        table.read(where=asked)
 
 
 #: What may follow a scan, in any order: Polars pushes some of it into the source.
