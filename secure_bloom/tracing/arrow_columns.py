@@ -56,7 +56,7 @@ def end_of_streams(file: BinaryIO) -> int:
 
 def _starts_of_streams(file: BinaryIO) -> Iterator[int]:
     start, end = 0, file.seek(0, io.SEEK_END)
-    while start < end and _bytes_at(file, start, 4) == _CONTINUES:
+    while end - start >= len(_CONTINUES) and _bytes_at(file, start, 4) == _CONTINUES:
         yield start
         start = _end_of_stream(file, start)
 
@@ -220,11 +220,8 @@ def _end_of_stream(file: BinaryIO, start: int) -> int:
 
 
 def _bytes_at(file: BinaryIO, at: int, length: int) -> bytes:
-    check_at_once(max(length, 0), "the metadata of an Arrow file")
-    if at < 0 or length < 0:
-        raise UnreadError("an Arrow file with a negative offset")
+    if at < 0 or length < 0 or at + length > file.seek(0, io.SEEK_END):
+        raise UnreadError("an Arrow file that is cut short or damaged")
+    check_at_once(length, "the metadata of an Arrow file")
     file.seek(at)
-    found = file.read(length)
-    if len(found) != length:
-        raise UnreadError("an Arrow file that is cut short")
-    return found
+    return file.read(length)

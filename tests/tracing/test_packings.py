@@ -494,6 +494,19 @@ CUT: dict[str, bytes] = {
 }
 
 
+@pytest.mark.parametrize("content", [FEATHER, STREAM], ids=["file", "stream"])
+def test_a_cut_arrow_file_is_said_to_be_cut_short(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content[: len(content) // 2])
+    (file,) = search(tmp_path).files
+    assert {it.reason for it in file.unread} == {"an Arrow file that is cut short or damaged"}
+
+
+def test_a_few_bytes_after_an_arrow_stream_are_no_damage(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(STREAM + b"ab")
+    (file,) = search(tmp_path).files
+    assert not file.unread
+
+
 @pytest.mark.parametrize("what", CUT)
 def test_what_is_cut_short_inside_other_bytes_is_listed(tmp_path: Path, what: str) -> None:
     content = CUT[what]
