@@ -1,6 +1,8 @@
-"""Texts inside a text: Base64, hexadecimal, escapes of URLs, mail, JSON and HTML, UTF-16, Latin-1.
+"""Texts inside a text: escapes of URLs, mail, JSON and HTML, dumps, Base85, UTF-16, Latin-1.
 
     for inner in decoded(text, digests.append): ...   texts and files that the text holds, encoded
+
+Base64, Base32 and hexadecimal are decoded by :mod:`.runs`.
 
 A digest looks like any other encoded word. A word that has the length of a digest is reported as a
 possible digest.
@@ -27,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.kernels.words import alphabet, find_runs
-from secure_bloom.tracing.runs import DIGEST_SIZES, in_runs, is_text
+from secure_bloom.tracing.runs import DIGEST_SIZES, LONGEST_KEY, is_text
 
 _PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _QUOTED: Final = re.compile(rb"=\r?\n|=40|=3[Dd]|=2[Ee]|=20|=[C-F][0-9A-F]=")
@@ -140,7 +142,6 @@ def decoded(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
             yield decode(text)
     yield from _wide(text)
     yield from _pairs(text, digest)
-    yield from in_runs(text, digest)
 
 
 def byte_order(head: bytes) -> str | None:
@@ -299,7 +300,7 @@ def _may_be_85(run: bytes) -> bool:
 
 
 def _from_85(text: bytes) -> bytes:
-    """Return the texts in runs of Base85 and of Ascii85."""
+    """Return the texts in runs of Base85 and of Ascii85, and what long runs hold."""
     runs = list(filter(_may_be_85, _parts(text, _GRAPHIC, _SHORTEST_85)))
     heads = b"".join(run[:_HEAD_OF_85] for run in runs)
     groups = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD_OF_85 // 5, 5)
@@ -308,7 +309,7 @@ def _from_85(text: bytes) -> bytes:
         # Most runs are something else.
         numbers = values[groups] @ _PLACES
         for i in np.flatnonzero(((numbers >= 0) & (numbers < 1 << 32)).all(axis=1)).tolist():
-            if is_text(numbers[i].astype(">u4").tobytes()):
+            if 4 * len(runs[i]) > 5 * LONGEST_KEY or is_text(numbers[i].astype(">u4").tobytes()):
                 with suppress(ValueError):
                     texts.append(decode(runs[i]))
     return b"\n".join(texts)

@@ -128,6 +128,8 @@ class InnerFiles:
 #: The bytes of a mark at the end of a file, and those before a mark in its first header.
 _END_MARKS: Final = {"Parquet": 4, "Arrow": 6}
 _BEFORE_MARK: Final = {"tar": 257}
+#: What a zip64 archive has for a size, and the bytes of its two records before the last one.
+_NOT_HERE, _RECORDS_OF_64 = 0xFFFF_FFFF, 76
 #: Places that are tried as the start of an ORC file, of which only the end is sure.
 _MOST_STARTS: Final = 64
 
@@ -145,6 +147,16 @@ def _ends_with_directory(file: BinaryIO, start: int, end: int) -> bool:
     """
     file.seek(end + 12)
     size, offset = (int.from_bytes(file.read(4), "little") for _ in range(2))
+    if _NOT_HERE in (size, offset) and end - start >= _RECORDS_OF_64:
+        # The record with the sizes precedes the one that says where it is (4.3.14, 4.3.15).
+        end -= _RECORDS_OF_64
+        file.seek(end)
+        record = file.read(_RECORDS_OF_64)
+        size, offset = (int.from_bytes(record[at : at + 8], "little") for at in (40, 48))
+        if not record.startswith(b"PK\6\6") or record[56:60] != b"PK\6\7":
+            raise UnreadError(
+                "a zip64 archive between other bytes, and its directory was not found"
+            )
     file.seek(max(start, end - size))
     return 0 < size <= end - start - offset and file.read(4) == ZIP_ENTRY
 

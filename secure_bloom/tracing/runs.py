@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.kernels.words import BASE64, find_runs
 from secure_bloom.tracing.forms import DIGESTS
-from secure_bloom.tracing.packed import kind_of
+from secure_bloom.tracing.packed import UNPACKABLE, kind_of
 
 #: A run of this many characters of Base64 may hold a value.
 _SHORTEST_RUN: Final = 16
@@ -136,7 +136,8 @@ def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
 def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
     """Yield the texts and files that a run decodes to, also texts among other bytes.
 
-    A possible digest is reported to ``digest``.
+    Other bytes are yielded if they are longer than a key. A possible digest is reported to
+    ``digest``.
     """
     # One character, repeated, holds no word. Megabytes of it would be decoded in all ways.
     if run.count(run[:1]) == len(run):
@@ -145,18 +146,26 @@ def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
     if (run.isdigit() and not _DIGITS_IN_HEX.fullmatch(run)) or _UUID.fullmatch(run):
         return
     inner: list[bytes] = []
+    whole = b""
     for plain in _plain_forms(run):
+        whole = whole or plain
         if len(plain) in DIGEST_SIZES:
             digest(plain)
         for content in (plain, *_inflated(plain)):
             if is_content(content):
                 yield content
-                return
+                # A short part may be a text by chance.
+                if len(plain) > len(whole) - 4 or len(whole) <= LONGEST_KEY:
+                    return
         inner += _INNER.findall(plain)
+    if len(whole) > LONGEST_KEY:
+        yield plain if _BASE32.fullmatch(run) else whole
     if inner:
         yield b"\n".join(inner)
 
 
+#: Bytes of chance that are not longer are keys, signatures and digests.
+LONGEST_KEY: Final = 512
 #: A text between other bytes, as messages of Protocol Buffers and FlatBuffers have them.  Bytes of
 #: chance rarely have one.
 _INNER: Final = re.compile(rb"[\x20-\x7e]{8,}")
@@ -221,9 +230,9 @@ def _from_base64(run: bytes) -> bytes | None:
 _FILES: Final = (
     b"PAR1", b"PARE", b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\3\4",
     b"\x04\x22\x4d\x18", b"ARROW1", b"ORC", b"Obj\x01", b"SQLite format 3\0", b"\xff\xfe",
-    b"\xfe\xff", b"\x78\x9c", b"\x78\xda", b"\x78\x01", b"\x78\x5e", b"7z\xbc\xaf", b"Rar!\x1a\x07",
-    b"\xff\x06\0\0sNaPpY", b"\x82SNAPPY\0", b"\x02\x21\x4c\x18", b"%PDF", b"!<arch>\n", b"LZIP",
-    b"\x89LZO\0", b"FEA1",
+    b"\xfe\xff", b"\x78\x9c", b"\x78\xda", b"\x78\x01", b"\x78\x5e", b"7z\xbc\xaf",
+    b"\xff\x06\0\0sNaPpY", b"\x82SNAPPY\0", b"\x02\x21\x4c\x18", b"%PDF", b"!<arch>\n",
+    *(mark for mark in UNPACKABLE if len(mark) >= 4),
 )  # fmt: skip
 
 

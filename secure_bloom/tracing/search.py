@@ -49,9 +49,9 @@ from secure_bloom.tracing.content import MARKS, Opened, Part, is_marked
 from secure_bloom.tracing.encodings import byte_order, decoded
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import WordIndex
-from secure_bloom.tracing.packed import PIECE, TOO_MANY, UnreadError
+from secure_bloom.tracing.packed import PIECE, TOO_MANY, UnreadError, is_utf8
 from secure_bloom.tracing.parquet_columns import Protected
-from secure_bloom.tracing.runs import is_content, is_file
+from secure_bloom.tracing.runs import LONGEST_KEY, in_runs, is_content, is_file
 from secure_bloom.tracing.sources import TOO_DEEP, parts_of
 from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
@@ -67,6 +67,8 @@ _MOST_COUNTED: Final = 1 << 21
 _LONGEST_LINE: Final = 1 << 16
 #: Shorter values hold no packed text, and the bytes with which the others begin.
 _SHORTEST_PACKED: Final = 16
+#: Bytes by which a part of a run is recognized: fewer than a line of Base64 holds.
+_COMPARED: Final = 40
 _FIRST_TWO: Final = np.array([int.from_bytes(mark[:2], "big") for mark in MARKS], np.uint16)
 _SIZES: Final = frozenset({*DIGESTS.values(), XXH64_SIZE})
 #: Values that begin like packed data and are not: a few of chance, or a file made to take time.
@@ -231,7 +233,7 @@ class _Scan:
                     seen.take_values(texts)
                     self._take_text(_lines(texts), seen, 0)
                     for value in _packed_values(texts):
-                        self._take_file(value, seen, 0, missed=is_marked(value, least=4))
+                        self._take_file(value, seen, 0, missed=_is_sure(value))
         if part.texts is not None:
             self._take_texts(part.texts, seen)
         self.asked += seen.asked
@@ -265,21 +267,52 @@ class _Scan:
             self._own.room = Room(_STEP)
         return cast("Room", self._own.room)
 
-    def _take_text(self, text: bytes, seen: _Seen, depth: int) -> None:
+    def _take_text(
+        self,
+        text: bytes,
+        seen: _Seen,
+        depth: int,
+        known: Sequence[bytes] = (),
+        *,
+        is_own: bool = True,
+    ) -> None:
+        """Add the words of a text, and what is encoded in it.
+
+        ``known`` has what runs of the texts around it hold. Without ``is_own`` some escapes in
+        bytes were decoded: then what is not recognized are other bytes of the same file.
+        """
         for step, found in self._index.found_in(text, self._room()):
             seen.take(step, found)
-        if depth < _DEEPEST_ENCODING:
-            for inner in decoded(text, seen.take_digest):
-                self._take_inner(inner, seen, depth + 1, text)
+        if depth == _DEEPEST_ENCODING:
+            return
+        runs = list(in_runs(text, seen.take_digest))
+        for inner in runs:
+            # Decoding an escape leaves the lines around it, which may be a part of a run.
+            if not (_is_unknown(inner) and any(inner[:_COMPARED] in it for it in known)):
+                self._take_inner(inner, seen, depth + 1, is_own=True)
+        is_own = is_own and is_utf8(text)
+        known = [*known, *filter(_is_unknown, runs)]
+        for inner in decoded(text, seen.take_digest):
+            is_same = not is_own and text.startswith(inner[:4])
+            self._take_inner(inner, seen, depth + 1, known, is_own=is_own, is_same=is_same)
 
-    def _take_inner(self, inner: bytes, seen: _Seen, depth: int, text: bytes) -> None:
+    def _take_inner(
+        self,
+        inner: bytes,
+        seen: _Seen,
+        depth: int,
+        known: Sequence[bytes] = (),
+        *,
+        is_own: bool,
+        is_same: bool = False,
+    ) -> None:
         if inner == b"":
             return
-        self._take_text(inner, seen, depth)
-        if is_content(inner) and depth < _DEEPEST_ENCODING:
+        self._take_text(inner, seen, depth, known, is_own=is_own)
+        is_unknown = is_own and _is_unknown(inner)
+        if (is_unknown or is_content(inner)) and depth < _DEEPEST_ENCODING:
             # Where escapes were decoded in a file it is the same file, which is damaged by that.
-            is_same = text.startswith(inner[:4])
-            is_sure = is_file(inner) or is_marked(inner, least=4)
+            is_sure = is_unknown or is_file(inner) or is_marked(inner, least=4)
             self._take_file(inner, seen, depth, missed=not is_same and is_sure)
 
     def _take_file(self, content: bytes, seen: _Seen, depth: int, *, missed: bool) -> None:
@@ -300,8 +333,7 @@ class _Scan:
                     for texts in plain_texts(array):
                         self._take_text(_lines(texts), seen, depth)
                         for value in _packed_values(texts):
-                            is_sure = is_marked(value, least=4)
-                            self._take_file(value, seen, depth + 1, missed=is_sure)
+                            self._take_file(value, seen, depth + 1, missed=_is_sure(value))
             for piece in part.pieces or ():
                 self._take_text(piece, seen, depth)
         self._damaged += bool(opened.unread)
@@ -311,14 +343,27 @@ class _Scan:
 
 
 def _packed_values(texts: pa.Array) -> Iterator[bytes]:
-    """Yield the values that begin like packed data or like a file."""
+    """Yield the values that begin like packed data or like a file, and long ones of other bytes."""
     offsets, data = binary_parts(texts)
-    starts = offsets[:-1][np.diff(offsets) >= _SHORTEST_PACKED]
+    sizes = np.diff(offsets)
+    is_packed = sizes >= _SHORTEST_PACKED
+    starts = offsets[:-1][is_packed]
     first = data[starts].astype(np.uint16) << 8 | data[starts + 1]
-    for start in starts[np.isin(first, _FIRST_TWO)].tolist():
-        if is_marked(data[start : start + 16].tobytes()):
-            end = int(offsets[np.searchsorted(offsets, start, "right")])
-            yield data[start:end].tobytes()
+    is_packed[is_packed] = np.isin(first, _FIRST_TWO)
+    for i in np.flatnonzero(is_packed | (sizes > LONGEST_KEY)).tolist():
+        value = data[offsets[i] : offsets[i + 1]].tobytes()
+        if is_marked(value[:16]) or _is_unknown(value):
+            yield value
+
+
+def _is_unknown(content: bytes) -> bool:
+    """Return whether bytes are no text, and longer than those of chance that texts have."""
+    return len(content) > LONGEST_KEY and not is_utf8(content)
+
+
+def _is_sure(value: bytes) -> bool:
+    """Return whether a value that cannot be opened is listed."""
+    return is_marked(value, least=4) or _is_unknown(value)
 
 
 def _lines(texts: pa.Array) -> bytes:

@@ -54,7 +54,7 @@ from secure_bloom.tracing.packed import (
     window_of,
 )
 from secure_bloom.tracing.parquet_columns import parquet_columns
-from secure_bloom.tracing.unmarked import Evenness, without_mark
+from secure_bloom.tracing.unmarked import Evenness, is_media, without_mark
 
 #: How many containers may be in one another.
 DEEPEST: Final = 8
@@ -145,7 +145,7 @@ def _by_head(head: bytes) -> Iterator[_Opener]:
     if kind is not None:
         yield partial(_unpacked, kind)
     for magic in FORMATS:
-        if head.startswith(magic) and not is_text(head):
+        if head.startswith(magic) and not is_text(head) and not is_media(head):
             yield partial(_columns, magic)
     if head.startswith(SEVEN_ZIP):
         yield seven_zip_content

@@ -11,6 +11,7 @@ bytes often. So two bytes of a window of packed data are equal no more often tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -25,20 +26,32 @@ _WINDOW, _FEWEST, _MOST_EQUAL = 512, 256, 1.35
 _MEDIA: Final = (
     b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"OggS", b"ID3", b"fLaC",
     b"\x1aE\xdf\xa3", b"wOFF", b"wOF2", b"\0\1\0\0\0", b"OTTO", b"II*\0", b"MM\0*",
-    b"PFA1",
+    b"PFA1", b"\0\0\1\0", b"\xff\xfb",
 )  # fmt: skip
+#: Keys, certificates and signatures: DER (X.509, PKCS 1, 8 and 10), SSH, OpenPGP.  And a filter of
+#: Hudi: its version, the number of hashes, and their kind.
+_KEYS: Final = re.compile(
+    rb"\x30\x82..(?:\x30\x82..(?:\xa0\x03)?\x02\x01|\x02(?:\x01[\0\x01]|\x82)|\x30.\x06\x09\x2a\x86\x48)"
+    rb"|openssh-key-v1\0|\0{3}[\x07-\x13](?:ssh|ecdsa)-|[\x89\x95\x99]..\x04"
+    rb"|\xff{4}\0{3}[\x01-\x40][\0\x01]\0",
+    re.DOTALL,
+)
 #: Programs have tables of numbers that look packed: only if most of a program does, it is.
-_PROGRAMS: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+_PROGRAMS: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"\0asm")
+
+
+def is_media(head: bytes) -> bool:
+    """Return whether a file begins as pictures, sound, films, fonts, keys and filters do."""
+    return head.startswith(_MEDIA) or head[4:8] == b"ftyp" or _KEYS.match(head) is not None
 
 
 class Evenness:
     """Measures how much of a file looks packed or encrypted."""
 
     def __init__(self, head: bytes) -> None:
-        is_media = head.startswith(_MEDIA) or head[4:8] == b"ftyp"
         self._is_program = head.startswith(_PROGRAMS)
         self._even = self._windows = 0
-        self._is_asked = not is_media
+        self._is_asked = not is_media(head)
 
     def take(self, piece: bytes) -> None:
         """Look at the next bytes of the file."""

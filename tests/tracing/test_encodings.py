@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from secure_bloom.tracing.encodings import decoded
+from secure_bloom.tracing.runs import in_runs
 from tests.tracing.people import PEOPLE, columns_found, search
 from tests.tracing.test_planted import CSV, SOME
 
@@ -76,7 +77,7 @@ def _all_decoded(text: bytes, depth: int) -> list[bytes]:
     """The texts in a text, and those in these, as deep as they are searched."""
     if depth == 0:
         return []
-    inner = [*decoded(text, lambda _: None)]
+    inner = [*decoded(text, lambda _: None), *in_runs(text, lambda _: None)]
     return inner + [it for one in inner for it in _all_decoded(one, depth - 1)]
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.kernels.words import HASH_MASK, first_of_both
-from secure_bloom.tracing.encodings import decoded
 from secure_bloom.tracing.forms import digests, moments, other_notations, plain_texts
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.report import TraceReport
+from secure_bloom.tracing.runs import in_runs
 from secure_bloom.tracing.search import trace_text
 from secure_bloom.tracing.subjects import SearchedColumn
 
@@ -143,6 +143,6 @@ def test_digests_by_their_size() -> None:
 
 def test_texts_inside_a_text() -> None:
     found: list[bytes] = []
-    inner = list(decoded(b"x=YW5uYS5zbWl0aEBwb3N0LmZp y", found.append))
+    inner = list(in_runs(b"x=YW5uYS5zbWl0aEBwb3N0LmZp y", found.append))
     assert inner == [b"anna.smith@post.fi"]
     assert found == []

@@ -17,6 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import fastavro
 import lz4.block
@@ -528,3 +529,86 @@ def test_what_is_whole_inside_other_bytes_and_marks_in_programs_are_not_listed(
         _EVEN + b"IDAT" + rows[:900] + b"crc_" + b"IDAT" + rows[900:]
     )
     assert not [it for file in search(tmp_path).files for it in file.unread]
+
+
+_OWN: Final = b"\1\2\3\0OWN1" + bytes(range(32))
+
+
+def _zip64() -> bytes:
+    """A zip archive whose directory is found by the records of zip64."""
+    stored = zipped(PLAIN)
+    at = stored.rindex(b"PK\5\6")
+    size, start = struct.unpack("<LL", stored[at + 12 : at + 20])
+    record = struct.pack("<4sQHHLLQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, size, start)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, at, 1)
+    last = struct.pack("<4sHHHHLLH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    return stored[:at] + record + locator + last
+
+
+@pytest.mark.parametrize(
+    "content",
+    [_OWN + ZLIB, STUB + _zip64() + bytes(70_000), _OWN + blob_in_sqlite()],
+    ids=["zlib", "zip64", "SQLite"],
+)
+@pytest.mark.parametrize(
+    "write",
+    [bytes, base64.b64encode, lambda it: it.hex().encode(), blob],
+    ids=["bare", "b64", "hex", "blob"],
+)
+def test_packed_data_inside_unknown_bytes_is_found(
+    tmp_path: Path, content: bytes, write: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "x").write_bytes(write(content))
+    assert columns_found(tmp_path) == {"email"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [NOISE, _OWN + ZLIB[2:], _damaged(ZLIB, 12), b"MSCF\0\0\0\0" + NOISE],
+    ids=["noise", "deflate", "zlib", "cabinet"],
+)
+@pytest.mark.parametrize(
+    "write",
+    [
+        base64.b64encode,
+        base64.encodebytes,
+        base64.b32encode,
+        base64.b85encode,
+        lambda it: it.hex().encode(),
+        lambda it: str([*it]).encode(),
+        lambda it: "".join(f"%{byte:02x}" for byte in it).encode(),
+        blob,
+    ],
+    ids=["b64", "lines", "b32", "b85", "hex", "numbers", "percent", "blob"],
+)
+def test_unknown_bytes_are_listed_however_they_are_written(
+    tmp_path: Path, content: bytes, write: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "x").write_bytes(b"data " + write(content) if write is not blob else blob(content))
+    (file,) = search(tmp_path).files
+    assert len(file.unread) == 1
+
+
+def test_a_zip64_archive_without_its_record_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(STUB + _zip64().replace(b"PK\6\6", b"PK\6\0") + bytes(70_000))
+    (file,) = search(tmp_path).files
+    assert "zip64" in " ".join(it.reason for it in file.unread)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        bytes.fromhex("3082049130820279a0030201020201"),
+        bytes.fromhex("30820944020100300d06092a8648"),
+        b"\0\0\0\7ssh-rsa",
+        b"\xff\xff\xff\xff\0\0\0\x1e\1\0\0",
+        b"\xff\xd8\xff\xe0",
+    ],
+    ids=["certificate", "key", "ssh", "filter of Hudi", "JPEG"],
+)
+def test_keys_pictures_and_filters_in_base64_are_not_called_packed(
+    tmp_path: Path, head: bytes
+) -> None:
+    (tmp_path / "x").write_bytes(base64.encodebytes(head + NOISE))
+    (tmp_path / "y").write_bytes(b"signature: " + base64.b64encode(NOISE[:512]))
+    assert not search(tmp_path).files
