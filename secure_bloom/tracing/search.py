@@ -152,7 +152,7 @@ def trace_parts(
     # Any error of a library: what lies in a folder may be anything, and its text may hold values.
     except Exception as error:
         opened.missed("", UnreadError(f"an unforeseen {type(error).__name__}"))
-    trace.asked, trace.unread = scan.asked, [*opened.unread, *scan.unread]
+    trace.asked, trace.unread = scan.asked, [*opened.unread, *scan.missed()]
     return trace
 
 
@@ -217,7 +217,8 @@ class _Scan:
         self._own = threading.local()
         self.asked = self._damaged = 0
         #: What was not read of files inside texts and columns: places and reasons.
-        self.unread: dict[tuple[str, str], None] = {}
+        #: With the number of values of a column.
+        self.unread: dict[tuple[str, str], int] = {}
 
     def part(self, part: Part) -> PartTrace:
         """Return the trace of a part."""
@@ -239,12 +240,17 @@ class _Scan:
         self.asked += seen.asked
         return seen.trace()
 
+    def missed(self) -> Iterator[tuple[str, str]]:
+        """Yield the places and reasons, once for all values of a column with a reason."""
+        for (place, reason), count in self.unread.items():
+            yield place, f"{reason}, in {count:,} values" if count > 1 else reason
+
     def _take_texts(self, texts: Iterable[bytes], seen: _Seen) -> None:
         """Add the texts that have a word, and the possible digests of the other texts."""
         unread: dict[bytes, list[str]] = {}
         traces = _traces_of(texts, self._index, unread)
         reasons = sorted({reason for some in unread.values() for reason in some})
-        self.unread |= {(seen.place, reason): None for reason in reasons}
+        self.unread |= {(seen.place, reason): 0 for reason in reasons}
         sure, known = list[bytes](), set[int]()
         # Short texts first: a word in a few letters says more than the same word in a long text.
         for text, part in sorted(traces.items(), key=lambda it: (len(it[0]), it[0])):
@@ -322,7 +328,7 @@ class _Scan:
         only, they are not, because other bytes have short marks by chance.
         """
         if self._damaged > _MOST_DAMAGED:
-            self.unread[seen.place, _TOO_MANY_DAMAGED] = None
+            self.unread[seen.place, _TOO_MANY_DAMAGED] = 0
             return
         opened = Opened.of(len(content), processes=self._processes)
         parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=depth)
@@ -339,7 +345,9 @@ class _Scan:
         self._damaged += bool(opened.unread)
         # What lies that deep was opened, and not recognized by chance.
         reasons = [it for _, it in opened.unread if missed or it in (TOO_DEEP, TOO_MANY)]
-        self.unread |= {(seen.place, reason): None for reason in reasons}
+        for key in {(seen.place, reason) for reason in reasons}:
+            # A column's values are no encoded texts.
+            self.unread[key] = self.unread.get(key, 0) + (depth == 0)
 
 
 def _packed_values(texts: pa.Array) -> Iterator[bytes]:

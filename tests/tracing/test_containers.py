@@ -121,3 +121,9 @@ def test_a_column_of_many_damaged_values_takes_limited_time(
     pq.write_table(pa.table({"key": [_GZIP[: 60 + n] for n in range(30)]}), tmp_path / "x")
     (file,) = search(tmp_path).files
     assert any("values that cannot be unpacked" in it.reason for it in file.unread)
+
+
+def test_damaged_values_of_a_column_are_counted_in_one_line(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"key": [_GZIP[: 60 + n] for n in range(30)]}), tmp_path / "x")
+    (file,) = search(tmp_path).files
+    assert [it.reason for it in file.unread] == ["gzip data that is cut short, in 30 values"]
