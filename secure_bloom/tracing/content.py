@@ -11,6 +11,7 @@ import string
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import BinaryIO, Final
 
 import pyarrow as pa
@@ -123,8 +124,13 @@ def is_marked(head: bytes, least: int = 2) -> bool:
 
     A shorter mark counts with the fields after it, which bytes of chance do not have.
     """
-    is_long = any(len(mark) >= least and head.startswith(mark) for mark in MARKS)
-    return is_long or is_file(head)
+    return head.startswith(_marks_of(least)) or is_file(head)
+
+
+@cache
+def _marks_of(least: int) -> tuple[bytes, ...]:
+    """Return the marks that have at least ``least`` bytes, for millions of values."""
+    return tuple(mark for mark in MARKS if len(mark) >= least)
 
 
 def is_text(head: bytes) -> bool:
