@@ -75,7 +75,8 @@ class WantedFilters:
             return
         raise PolicyError(
             f"{name} is a structure of {len(below)} columns: {', '.join(below[:20])}",
-            hint=f"name those that lookups use, or all of them: --column '{name}.*'",
+            hint="name the columns that lookups use, or all columns of the structure: "
+            f"--column '{name}.*'",
         )
 
     def missing(self, leaves: tuple[Leaf, ...]) -> list[str]:

@@ -243,9 +243,9 @@ class KeyPolicy:
     def for_copy(self, address: str, live: Iterable[str] = ()) -> KeyPolicy:
         """Return the policy of a file that readers skip.
 
-        In the folder of a table it is that of the table.  Elsewhere the file may be a copy of any
-        table, so the rules of all tables count.  Left out are columns that the rules at the address
-        allow in clear by name, and columns that ``live`` files there have.
+        In the folder of a table this is the policy of the table.  Elsewhere the file may be a copy
+        of any table, so the rules of all tables count.  They do not count for columns that the
+        rules at the address allow in clear by name, nor for columns of the ``live`` files there.
         """
         own, names = self.rules_at(address), self.tables_at(address)
         if not names or not inside(names[0], self.tables):

@@ -419,7 +419,7 @@ def _parts(column: ConfigTable) -> tuple[str, ...]:
         if part not in _PARTS:
             raise PolicyError(
                 f"'parts' of {column.name} has the unknown part {part!r}",
-                hint='write parts = ["local"]; "local" and "domain" are those of an e-mail',
+                hint='write parts = ["local"]; an e-mail address has "local" and "domain"',
             )
     return tuple(parts)
 

@@ -175,7 +175,7 @@ class RecordKeyRewriter(FileRewriter):
     allow_clear_entry: bool = False
 
     def check(self, files: Sequence[str]) -> int | None:
-        """Raise PolicyError if no file has the key column."""
+        """Return 0. Raises PolicyError if no file has the key column."""
         require_in_one(files, self.resolver, lambda footer: key_ordinal(footer, self.column))
         return 0
 

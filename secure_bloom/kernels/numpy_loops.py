@@ -310,7 +310,10 @@ def _unpacked(packed: Bytes, bit_width: int, count: int) -> NDArray[np.uint32]:
 def pick_indices(
     data: Bytes, bit_width: int, limit: int, count: int, ranks: Signed, picked: Signed
 ) -> int:
-    """Store the numbers at ascending ``ranks``, of ``count`` numbers that :func:`unpack` reads."""
+    """Store the numbers at ascending ``ranks``, of ``count`` numbers that :func:`unpack` reads.
+
+    Returns how many are stored, or ``DAMAGED``.
+    """
     numbers = np.empty(count, U32)
     if unpack(data, bit_width, limit, numbers) == DAMAGED:
         return DAMAGED
@@ -319,7 +322,10 @@ def pick_indices(
 
 
 def pick_spans(data: Bytes, count: int, ranks: Signed, spans: Signed) -> int:
-    """Store the starts and ends of some of ``count`` BYTE_ARRAYs, at ascending ``ranks``."""
+    """Store the starts and ends of some of ``count`` BYTE_ARRAYs, at ascending ``ranks``.
+
+    Returns how many are stored, or ``DAMAGED``.
+    """
     if len(data) < 4 * count:
         return DAMAGED
     offsets = np.empty(count + 1, np.int64)

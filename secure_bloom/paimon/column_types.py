@@ -72,12 +72,15 @@ class TopColumns:
         if name in self._below:
             raise UnsupportedFeatureError(
                 f"column {name} is nested, which Paimon gives no Bloom filter",
-                hint="of a map with text keys one key can have one: name it as m[k]",
+                hint="in a map with text keys, one key can have a filter: name the key as m[k]",
             )
         raise unknown_column(name, self._below)
 
     def leaf(self, name: str) -> Leaf | None:
-        """Return the leaf of a column's values, hashable or not, or None for an unknown column."""
+        """Return the leaf of a column's values, or None for an unknown column.
+
+        The type of the values may have no hash.
+        """
         found = self._find(name)
         return None if found is None else self._leaves[found.value]
 

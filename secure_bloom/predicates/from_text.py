@@ -404,7 +404,7 @@ class _Parser:
         )
 
     def _follows(self, word: str, sign: str) -> bool:
-        """Accept a word and the sign after it, or nothing."""
+        """Accept a word and the sign after it. Return False, and accept nothing, if they differ."""
         pair = self._tokens[self._position : self._position + 2]
         found = [it.text.lower() for it in pair] == [word, sign]
         found = found and pair[0].kind == "word"

@@ -47,8 +47,8 @@ RowGroups = Mapping[str, Sequence[int]]
 class TrialTable:
     """The table that the files belong to: its schema, and the partition values of the files.
 
-    ``output`` are the columns that a read returns, or None for all.  ``names`` are the table's
-    names of columns, if its files have others.
+    ``output`` are the columns that a read returns, or None for all.  ``names`` maps the table's
+    column names to the names or ids in its files, or is None if files have the table's names.
     """
 
     schema: pa.Schema

@@ -182,7 +182,7 @@ def _distinguishable(value: object) -> object:
         hash(value)
     except TypeError:
         raise PolicyError(
-            f"a value is of type {type(value).__name__}, wanted a text, a number or the like"
+            f"a value is of type {type(value).__name__}, wanted for example a text or a number"
         ) from None
     return value
 

@@ -319,12 +319,12 @@ def _notes_in_vain(read: ReadTotals) -> Iterator[Note]:
 
 
 def _columns(read: ReadTotals, reason: Reason) -> list[str]:
-    """Return the columns about which a step noted that reason."""
+    """Return the columns about which a step noted ``reason``."""
     return list(_counts(_read(read), reason))
 
 
 def _counts(groups: Iterable[RowGroupPlan], reason: Reason) -> dict[str, int]:
-    """Return the columns about which a step noted that reason, with the number of row groups."""
+    """Return the number of row groups in which a step noted ``reason``, by column."""
     counts: dict[str, int] = {}
     for group in groups:
         for column in dict.fromkeys(n.column for n in group.notes if n.reason is reason):

@@ -77,8 +77,8 @@ def _refuse_others(table: Snapshot, files: Sequence[LiveFile]) -> None:
         )
     if table.metadata.column_mapping_mode != "none":
         raise UnsupportedFeatureError(
-            "the table's files have other names of columns than the table (column mapping), and a "
-            "folder without a log has no place for them",
+            "the column names in the table's files differ from the table's (column mapping), and a "
+            "folder without a log cannot map them",
             hint="write the rows that `read` returns instead",
             path=table.folder,
         )

@@ -45,7 +45,7 @@ def reencryption(
 ) -> Reencryption:
     """Return the work of :func:`.api.rekey.reencrypt` on one file.
 
-    ``names`` are the table's names of columns.  With ``needs_columns``, some file of the run must
+    ``names`` are the table's column names.  With ``needs_columns``, some file of the run must
     have each column with a key.  Raises the errors of that function.
     """
     wanted = loaded_policy(policy)
@@ -90,7 +90,7 @@ def decryption(
 ) -> Reencryption:
     """Return the work of :func:`.api.rekey.decrypt` on one file.
 
-    ``names`` are the table's names of columns.
+    ``names`` are the table's column names.
     """
     return Reencryption(
         resolver=access.resolver(),
@@ -116,7 +116,7 @@ def rotation(
 ) -> Rotation:
     """Return the work of :func:`.api.rekey.rotate_keys` on one file.
 
-    ``names`` are the table's names of columns.  With ``needs_columns``, some file of the run must
+    ``names`` are the table's column names.  With ``needs_columns``, some file of the run must
     have each column with a key.  Raises the errors of that function.
     """
     wanted, old = loaded_policy(policy), loaded_policy(old_policy)

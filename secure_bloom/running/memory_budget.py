@@ -150,7 +150,7 @@ class MemoryAccount:
         return self._share.most
 
     def take(self, size: int) -> bool:
-        """Count ``size`` more bytes if the account is open and there is room."""
+        """Count ``size`` more bytes if the account is open and has room. Return whether it has."""
         with self._lock:
             has_room = self._is_open and self._share.take(size)
             self._used += size if has_room else 0

@@ -33,7 +33,7 @@ class PositionedStream(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: object) -> int:
-        """Fill as much of the buffer as one read fills."""
+        """Read once into the buffer. Return the number of bytes read, 0 at the end."""
         view = memoryview(cast("bytearray", buffer)).cast("B")
         length = max(0, min(len(view), self._size - self._at))
         content = self._read_at(self._at, length) if length else b""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def rows_scanned(df: DataFrame) -> int:
-    """Run ``df`` and count the rows of its file scans: all rows of each row group read."""
+    """Run ``df``. Return the number of rows that its file scans read, in whole row groups."""
     return collect_scanned(df)[1]
 
 

@@ -88,7 +88,7 @@ def time_of_files(since: datetime | str | int | None) -> datetime | str | None:
     """Return ``since`` as a time. Raises PolicyError for a version, which only a log has."""
     if isinstance(since, int):
         raise PolicyError(
-            "since is a version, and only the folder of a Delta table, given alone, has those",
+            "since is a version, and only the folder of a Delta table, given alone, has versions",
             hint="write a time as 2026-11-20T13:00:00Z, or give a datetime",
         )
     return since

@@ -74,8 +74,8 @@ def _has_table(spark: SparkSession, name: str) -> bool:
         if name.count(".") == 2 and spark.conf.get(f"spark.sql.catalog.{catalog}", None) is None:
             raise PolicyError(
                 f"the session has no catalog {catalog}: spark.sql.catalog.{catalog} is not set",
-                hint="set it when the session starts; an Iceberg table is named by the driver's "
-                f"pyiceberg: iceberg://{catalog}/NAMESPACE.TABLE",
+                hint="set the catalog when the session starts; or name an Iceberg table by its "
+                f"catalog in the driver's pyiceberg: iceberg://{catalog}/NAMESPACE.TABLE",
                 path=name,
             ) from error
         raise PolicyError(

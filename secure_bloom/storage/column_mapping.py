@@ -1,4 +1,4 @@
-"""Map a table's names of columns to the names or ids that its files have.
+"""Map a table's column names to the names or ids that its files have.
 
 With Delta's column mapping, a file has physical names or field ids, and the table's log says which
 column each one is.  Names of nested columns are dotted paths, as everywhere here: ``address.zip``,

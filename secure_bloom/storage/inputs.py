@@ -49,7 +49,7 @@ class InputFile(ABC):
         names: The number of hard links when the file was opened.
         identity: An opaque value that is equal as long as nobody changed the file. All but its
             first part is the same on every machine.
-        column_names: The table's names of columns, if they differ from the file's.
+        column_names: The table's column names, if they differ from the file's.
         is_pinned: Whether each read is on the condition that the file is unchanged.
         is_locked: Whether a block of :meth:`exclusive` keeps other writers out now.
     """

@@ -143,7 +143,7 @@ class OpenFolder:
         return found
 
     def open(self, name: str, flags: int) -> int:
-        """Open a name, or create it readable by the owner alone.
+        """Return the descriptor of a file, which is created for the owner alone if ``flags`` ask.
 
         A symbolic link is an error, and a pipe does not block.
         """

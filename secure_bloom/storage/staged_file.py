@@ -188,7 +188,7 @@ class StagedFile:
                 ) from exc
 
     def _exchange_back(self) -> None:
-        """Undo an exchange with a file of another program, which gets its name back."""
+        """Undo an exchange: the file of another program gets its name back."""
         # From here on only our own file may be removed.
         self._named = False
         with contextlib.suppress(FileNotFoundError):

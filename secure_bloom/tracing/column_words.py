@@ -254,7 +254,7 @@ class _Numbers:
         self._moments.add(moments.to_numpy())
 
     def are_moments_dense(self) -> bool:
-        """Whether any column of dates or times in these years would share many of them."""
+        """Return whether dates and times are so dense that other columns have many by chance."""
         found = self._moments.found()
         if len(found) < 2:
             return self._rows > 1

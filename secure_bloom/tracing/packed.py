@@ -627,7 +627,7 @@ class Joined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with as many bytes as one piece has."""
+        """Copy the rest of one piece into the buffer. Return the number of bytes, 0 at the end."""
         while not self._left:
             piece = next(self._pieces, None)
             if piece is None:

@@ -103,9 +103,9 @@ def older_names(table: str) -> list[ColumnMapping]:
 
 
 def stray_actions(path: str) -> Iterator[Action]:
-    """Yield the actions in a file outside a log that has the form of a commit or checkpoint.
+    """Yield the actions in a file that looks like a commit or a checkpoint but is not in a log.
 
-    Raises FormatError for any other file.
+    Raises FormatError for a file of any other form.
     """
     with located(path=path):
         content = read_log_file(path)

@@ -267,7 +267,7 @@ def united(lists: Iterable[AvroFile]) -> Any:
         if missing := sorted(_fields(schema).keys() - _fields(widest).keys()):
             raise UnsupportedFeatureError(
                 f"two manifest lists have different fields: one lacks {', '.join(missing)}",
-                hint="compact the table's manifests by its own engine",
+                hint="compact the table's manifests with the table's own engine",
             )
     return widest
 

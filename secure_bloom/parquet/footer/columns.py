@@ -143,9 +143,10 @@ class FileColumns:
 
 
 class SchemaCache:
-    """The columns of files already read, by the bytes of their schemas. Safe for threads.
+    """Maps the bytes of each schema already read to its columns. Safe for threads.
 
-    ``names`` are the table's names of columns, if its files have others.
+    ``names`` maps the table's column names to the names or ids in its files, or is None if
+    files have the table's names.
     """
 
     def __init__(self, names: ColumnMapping | None = None) -> None:

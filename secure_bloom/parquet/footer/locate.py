@@ -43,7 +43,7 @@ class Tail:
     ranges that were read.  ``offset`` is where the footer starts and the file's data ends.
     ``sealed`` is the encrypted FileMetaData module, or the signature, or empty. ``clear`` is the
     part before it. ``scan`` is the scan of a FileMetaData in clear.  ``column_names`` are the
-    table's names of columns.
+    table's column names.
     """
 
     path: str

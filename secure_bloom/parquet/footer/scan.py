@@ -297,7 +297,7 @@ def _scanned_by_library(plain: bytes) -> FooterScan:
 
 
 class _Schemas:
-    """The schemas decoded last, by their bytes. Safe for threads."""
+    """Maps the bytes of recently decoded schemas to the schemas. Safe for threads."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, FooterSchema] = {}

@@ -101,7 +101,7 @@ class Batch:
                 mask &= ~np.isin(self.questions[other].chunks.codes, codes)
 
     def __bool__(self) -> bool:
-        """Whether some row group may match."""
+        """Return whether some row group may match."""
         return any(bool(mask.any()) for mask in self._open)
 
     def unasked(self, number: int) -> Mask:

@@ -167,7 +167,7 @@ class ReadPlan:
 
     ``schema`` is the schema of the rows. ``files`` has only files with row groups left.  The rest
     is the request to the whole table: its schema, its partition columns, the predicate, which files
-    the read accepts, the names of columns if files have others, and which columns are hidden.
+    the read accepts, the column names if those in files differ, and which columns are hidden.
     """
 
     schema: pa.Schema

@@ -6,8 +6,8 @@ caller supplies.  For these, pyarrow gets a footer made here: the file's own, ex
 metadata name the keys that were found.  Data pages and their AADs stay unchanged.
 
 For an object, pyarrow gets the footer that was read before, because fetching it again costs two
-requests.  For a file of a table with other names of columns, pyarrow gets a footer with the table's
-names.
+requests.  For a file whose column names differ from the table's, pyarrow gets a footer with the
+table's names.
 """
 
 from __future__ import annotations

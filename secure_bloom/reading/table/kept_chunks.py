@@ -1,4 +1,4 @@
-"""What an open table keeps of column chunks for its next lookups, beside bounds and filters.
+"""Keep the places of data pages and the hashes of values for the next lookups of an open table.
 
     kept = KeptChunks.of(memory)
     kept.places.keep(key, places)       where the data pages of a chunk are
@@ -8,8 +8,8 @@
 
 A place takes 32 bytes: the page's offset and length in the file, its first row in the row group,
 and the row after its last one.  A digest takes four bytes: the lower half of the value's hash.
-All belong to one state of the table. If another file is at the path, opening it raises an error.
-A page that is read must have the rows of its place.
+Places and digests belong to one state of the table. If another file is at the path, opening it
+raises an error.  A page that is read must have the number of rows that its place says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The columns and files of a table for a read, from its log, or else from its files.
 
 The log of a Delta table has the columns in their order, and for each file the partition values
-and the deleted rows. With column mapping, files have other names of columns.
+and the deleted rows. With column mapping, the column names in files differ from the table's.
 
 A plain folder has no log. Its schema is the union of the Arrow schemas of its files, as pyarrow
 reads them.  A column that a file lacks is null there. If files differ in a column's type, the table
