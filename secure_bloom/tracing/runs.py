@@ -51,8 +51,8 @@ def in_runs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
     while start < len(text):
         count = find_runs(data[start:], BASE64, _SHORTEST_RUN, spans)
         runs = spans[:count] + start
-        for run in _joined(text, runs[~_are_names(data, runs)].tolist()):
-            found += _of_run(run, digest)
+        for run, are_digests in _joined(text, runs[~_are_names(data, runs)].tolist()):
+            found += _of_run(run, digest, are_digests=are_digests)
         if count < _MOST_RUNS:
             break
         start = int(runs[-1, 1])
@@ -110,8 +110,11 @@ _SIX: Final = np.array([max(_DIGITS.find(it), 0) for it in _EVERY.translate(_FRO
 _IS_ASCII: Final = np.array([0x20 <= it < 0x7F for it in _EVERY])
 
 
-def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
-    """Yield runs. Runs on consecutive lines of one length, as in mail, are joined."""
+def _joined(text: bytes, spans: list[list[int]]) -> Iterator[tuple[bytes, bool]]:
+    """Yield runs. Runs on consecutive lines of one length, as in mail, are joined.
+
+    With each is whether its lines may be digests.
+    """
     joined: list[bytes] = []
     for (start, end), (following, _) in pairwise([*spans, [len(text) + 9, 0]]):
         run = text[start:end]
@@ -119,25 +122,26 @@ def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
         gap = text[end:following]
         joined.append(run)
         # Digests on lines look like lines of one text.
-        if len(run) // 2 in DIGEST_SIZES and _HEX.fullmatch(run):
-            yield run
+        is_digest = len(run) // 2 in DIGEST_SIZES and _HEX.fullmatch(run) is not None
+        if is_digest:
+            yield run, True
         is_line = len(run) >= _SHORTEST_LINE and len(run) % 4 == 0 and gap in _LINE_ENDS
         goes_on = is_line and following < len(text)
         if not goes_on:
             if len(joined) > 1:
                 # The last line may be shorter than a run.
                 rest = re.match(rb"\r?\n([A-Za-z0-9+/_-]{1,%d})(?:=|\s|$)" % _SHORTEST_RUN, gap)
-                yield b"".join(joined) + (rest[1] if rest else b"")
+                yield b"".join(joined) + (rest[1] if rest else b""), is_digest
             else:
-                yield run
+                yield run, is_digest
             joined = []
 
 
-def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+def _of_run(run: bytes, digest: Callable[[bytes], None], *, are_digests: bool) -> Iterator[bytes]:
     """Yield the texts and files that a run decodes to, also texts among other bytes.
 
-    Other bytes are yielded if they are longer than a key. A possible digest is reported to
-    ``digest``.
+    Other bytes are yielded if they are longer than a key, and no digests on lines. A possible
+    digest is reported to ``digest``.
     """
     # One character, repeated, holds no word. Megabytes of it would be decoded in all ways.
     if run.count(run[:1]) == len(run):
@@ -158,7 +162,7 @@ def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
                 if len(plain) > len(whole) - 4 or len(whole) <= LONGEST_KEY:
                     return
         inner += _INNER.findall(plain)
-    if len(whole) > LONGEST_KEY:
+    if len(whole) > LONGEST_KEY and not are_digests:
         yield plain if _BASE32.fullmatch(run) else whole
     if inner:
         yield b"\n".join(inner)
