@@ -516,8 +516,12 @@ FOREIGN: Final = {
     "tar": (b"ustar", rb"\x0000|  \0"),
     # Its first page header, or the length of its first encrypted module.
     "start of Parquet": (b"PAR", rb"(?:1\x15[\0\2\4\6]\x15|[1E][\x1c-\xff].\0\0)"),
-    # The first entry of an index, in a chunk that is not packed.
-    "start of ORC": (b"ORC", rb"(?:..\0)?\n.[\n\x12]"),
+    # The first entry of an index, in a chunk that is not packed, or as snappy and lz4, zlib, and
+    # zstd begin to pack it.
+    "start of ORC": (
+        b"ORC",
+        rb"(?:..\0)?\n.[\n\x12]|..[\0-\3](?:.{1,4}?\n.[\n\x12]|\xe3[\x62\xe2]|\x28\xb5\x2f\xfd)",
+    ),
     # Version, flags and method.
     "start of zip": (b"PK\3\4", rb"[\x0a-\x3f][\0\3].[\0\x08][\0\x08\x09\x0c\x0e\x5d\x5f]\0"),
 }

@@ -516,6 +516,16 @@ def test_what_is_cut_short_inside_other_bytes_is_listed(tmp_path: Path, what: st
     assert any(what in it.reason for it in file.unread)
 
 
+@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_orc_whose_first_index_is_packed_is_listed_if_it_is_cut(tmp_path: Path, codec: str) -> None:
+    table, file = pa.table({"n": [7] * 5_000}), io.BytesIO()
+    orc.write_table(table, file, compression=codec, row_index_stride=100)
+    content = file.getvalue()
+    (tmp_path / "x").write_bytes(_EVEN + content[: len(content) * 3 // 4])
+    (found,) = search(tmp_path).files
+    assert any("ORC" in it.reason for it in found.unread)
+
+
 def test_what_is_whole_inside_other_bytes_and_marks_in_programs_are_not_listed(
     tmp_path: Path,
 ) -> None:
