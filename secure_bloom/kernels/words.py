@@ -4,7 +4,7 @@ A text is folded: ASCII letters and the capitals of Latin-1 become small, other 
 stay, and all other bytes are gaps.  The text between two gaps is an atom. Consecutive atoms,
 joined, are a word.  So ``DE44 5001-0517`` and ``de4450010517`` are one word. A word read backwards
 is the same word too: both have the hash of the one that is smaller in byte order. Numbers are not
-reversed.
+reversed here, but an index may have a number in both directions.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ SERIAL, COMMON, RARE, EXAMPLE, DISTINCTIVE = range(5)
 #: Threads that fold values.
 FOLDERS: Final = min(4, os.cpu_count() or 1)
 #: What an entry has beside the hash, in its lowest byte, while a column is read: whether the word
-#: is a value, a date or time, a number; and its kind, or the digits of a number.
+#: is a value, a date or time, a number, a number backwards; and its kind, or the digits of a number.
 IS_VALUE: Final = 0x80
-_IS_MOMENT, _IS_NUMBER = 0x40, 0x20
+_IS_MOMENT, _IS_NUMBER, _IS_REVERSED = 0x40, 0x20, 0x60
 REST: Final = 0x1F
 MASK: Final = np.uint64(HASH_MASK)
 #: Shorter words are not asked: letters of which texts are made, and numbers below 10,000.
@@ -272,7 +272,8 @@ class _Numbers:
     def count(self, info: NDArray[np.uint8], times: int) -> None:
         """Count the numbers of each length. Each entry represents ``times`` numbers."""
         for digits in self.bounds:
-            found = int(_numbers_of(info, digits).sum())
+            own = (info & _IS_REVERSED) != _IS_REVERSED
+            found = int((_numbers_of(info, digits) & own).sum())
             self.counts[digits] = max(found * times, self._rows)
 
 
@@ -336,7 +337,7 @@ def _numbers_of(info: NDArray[np.uint8], digits: int) -> NDArray[np.bool_]:
 
 def _dense(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.bool_]:
     """Return a mask of the numbers and dates that other columns have by chance."""
-    dense = ((info & _IS_MOMENT) != 0) & numbers.are_moments_dense()
+    dense = ((info & _IS_REVERSED) == _IS_MOMENT) & numbers.are_moments_dense()
     for digits, (low, high) in numbers.bounds.items():
         if numbers.counts[digits] > _DENSE * (high - low + 1):
             dense |= _numbers_of(info, digits)
@@ -369,10 +370,13 @@ def _folded(given: Texts) -> _Folded:
     if is_moment:
         info = np.full(len(hashes), (SERIAL if given.are_serial else COMMON) | _IS_MOMENT, np.uint8)
     else:
-        info = np.where(is_number, digits | _IS_NUMBER, _kinds(known, length)).astype(np.uint8)
+        mark = _IS_REVERSED if given.are_reversed else _IS_NUMBER
+        info = np.where(is_number, digits | mark, _kinds(known, length)).astype(np.uint8)
     info |= IS_VALUE * given.is_value
     bounds = []
-    for size in [] if is_moment else np.unique(digits[kept & is_number]).tolist():
+    for size in (
+        [] if is_moment or given.are_reversed else np.unique(digits[kept & is_number]).tolist()
+    ):
         starts = (ends - length)[kept & is_number & (digits == size)]
         bounds.append((size, *_bounds(folded, starts, size)))
     longest = int(length[kept].max(initial=0))
@@ -407,12 +411,16 @@ def _judged(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.uint8]:
     """Return the kinds of words.
 
     The kind of a number depends on how many numbers its range could hold for each number it has.
+    Backwards it says as much as a number with two digits fewer.
     """
     kinds = np.bitwise_and(info, np.uint8(REST))
     kinds[(info & _IS_NUMBER) != 0] = COMMON
+    is_reversed = (info & _IS_REVERSED) == _IS_REVERSED
     for digits, (low, high) in numbers.bounds.items():
-        if digits >= 8 and high - low + 1 >= _SPREAD * numbers.counts[digits]:
-            kinds[_numbers_of(info, digits)] = RARE if digits < 10 else DISTINCTIVE
+        if high - low + 1 >= _SPREAD * numbers.counts[digits]:
+            own = _numbers_of(info, digits)
+            for read, size in ((own & ~is_reversed, digits), (own & is_reversed, digits - 2)):
+                kinds[read] = COMMON if size < 8 else RARE if size < 10 else DISTINCTIVE
     return kinds
 
 

@@ -107,6 +107,21 @@ def other_notations(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
             yield from _composed(texts)
 
 
+def backwards(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield the values without letters as :func:`other_notations` does, read backwards.
+
+    The words of all other texts are found in both directions.
+    """
+    for texts in plain_texts(array):
+        values = texts.unique()
+        values = values.filter(pc.match_substring_regex(values, _ONLY_NUMBERS))
+        yield values, pc.binary_reverse(values)
+
+
+#: Digits, and marks of ASCII.
+_ONLY_NUMBERS: Final = "^[ -@]*[0-9][ -@]*$"
+
+
 def day_numbers(array: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Yield the dates of an array as :func:`other_notations` does, as days of the epoch."""
     for leaf in _leaves(array):

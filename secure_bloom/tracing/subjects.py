@@ -14,6 +14,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import in_any_case
 from secure_bloom.tracing.forms import (
     are_days,
+    backwards,
     day_numbers,
     moments,
     other_notations,
@@ -49,7 +50,8 @@ class Texts(NamedTuple):
 
     ``moments`` are the dates and times among the values. With ``are_days`` all of them are dates.
     ``is_value`` says that each text is a whole value. For texts in another notation, ``of`` has the
-    usual text of each one's value. With ``are_serial`` they are days of the epoch.
+    usual text of each one's value. With ``are_serial`` they are days of the epoch, with
+    ``are_reversed`` numbers read backwards.
     """
 
     texts: pa.Array
@@ -58,6 +60,7 @@ class Texts(NamedTuple):
     are_days: bool = False
     of: pa.Array | None = None
     are_serial: bool = False
+    are_reversed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +102,8 @@ class SearchedColumn:
                 yield Texts(texts, times, is_value=False, of=plain)
             for plain, texts in day_numbers(array):
                 yield Texts(texts, times, is_value=False, of=plain, are_serial=True)
+            for plain, texts in backwards(array):
+                yield Texts(texts, times, is_value=False, of=plain, are_reversed=True)
 
 
 def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> SearchedColumn:
