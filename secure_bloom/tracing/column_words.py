@@ -43,7 +43,7 @@ SERIAL, COMMON, RARE, EXAMPLE, DISTINCTIVE = range(5)
 #: Threads that fold values.
 FOLDERS: Final = min(4, os.cpu_count() or 1)
 #: What an entry has beside the hash, in its lowest byte, while a column is read: whether the word
-#: is a value, a date or time, a number, a number backwards; and its kind, or the digits of a number.
+#: is a value, a date or time, a number, a number backwards; and its kind, or its digits.
 IS_VALUE: Final = 0x80
 _IS_MOMENT, _IS_NUMBER, _IS_REVERSED = 0x40, 0x20, 0x60
 REST: Final = 0x1F
