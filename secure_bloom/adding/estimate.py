@@ -95,7 +95,7 @@ def estimated(
 ) -> CostEstimate | None:
     """Return the cost of a run on all files of a target, or None if no file could be planned.
 
-    ``cpu`` is the CPU time of the dry run in seconds.  ``sizes`` are those of all files, if a
+    ``cpu`` is the CPU time of the dry run in seconds.  ``sizes`` has the size of every file, if a
     table's log has them.
     """
     planned = [it for it in reports if it.bytes_before is not None and it.status != "failed"]

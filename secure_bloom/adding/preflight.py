@@ -148,7 +148,7 @@ def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
 
 
 def readable_by_table(surveys: Iterable[Survey]) -> Iterable[list[Survey]]:
-    """Return the surveys of files that can be read, those of each table together."""
+    """Return the surveys of files that can be read, in one list for each table."""
     found: dict[str | None, list[Survey]] = {}
     for survey in surveys:
         if survey.failure is None:

@@ -233,7 +233,7 @@ def _scalar(number: float, type_: pa.DataType) -> pa.Scalar:
 
 
 def _texts(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
-    """Yield texts like the one at ``place``, with another character or one more."""
+    """Yield texts like the one at ``place``, with one character changed or added."""
     type_, like = ascending.type, _text(ascending[place])
     least, greatest = _bytes(_text(ascending[0])), _bytes(_text(ascending[-1]))
     for attempt in range(_TRIES):

@@ -232,7 +232,7 @@ def _add_to_files(asked: AddRequest) -> AddReport:
 
 
 def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest) -> AddReport:
-    """Write new files for the live ones, and commit them in place of the old ones."""
+    """Write a new file for each live file, and commit the new files in place of the old files."""
     # Only changes: a file that has the wanted filters stays in the log as it is.
     mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
     open_work = asked.open_rewriter(request, mode)

@@ -318,7 +318,7 @@ def _files_report(done: Done[RekeyedFile], closed: Iterable[str] = ()) -> RekeyR
 def _table_report(
     done: Done[RekeyedFile], table: TableTarget, closed: Iterable[str] = ()
 ) -> RekeyReport:
-    """Return the report of a run that wrote new files beside the live ones of a table."""
+    """Return the report of a run that wrote new files beside a table's live files."""
     _warn(done)
     files = tuple(it.taken_meanwhile() if it.path in done.gone else it for it in done.reports)
     own = notes_in_table(files, done.gone, done.commits)

@@ -167,7 +167,7 @@ class TraceRequest:
         return table_subject(table, column, parts) if few is None else few
 
     def _parts_of(self, path: str, column: str) -> tuple[str, ...]:
-        """Return the parts that the caller names, and those that the policy names."""
+        """Return the parts of a column's values that the caller or the policy names."""
         policy = self.access.policy
         rule = None if policy is None else policy.rules_at(path).columns.get(column)
         return tuple(dict.fromkeys((*self.parts, *(() if rule is None else rule.parts))))

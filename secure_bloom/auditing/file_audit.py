@@ -256,7 +256,7 @@ class _Sensitive(NamedTuple):
 def _sensitive_places(
     subject: FileSubject, footer: Footer
 ) -> Mapping[str, Sequence[tuple[int, int]]]:
-    """Return the chunks of columns with a key, and of encrypted ones that no rule names.
+    """Return the chunks of columns with a key, and of encrypted columns that no rule names.
 
     A column that the policy allows in clear is no secret because one file encrypts it, for example
     in uniform mode.

@@ -96,7 +96,7 @@ class Targets:
         self._lacking: dict[NamedPlace, bool] = {}
 
     def add_columns(self, path: str, columns: Collection[str]) -> None:
-        """Add the columns of one data file to those of its target."""
+        """Add the columns of one data file to the columns of its target."""
         target = self.of(path)
         if target is not None:
             known = self._columns.setdefault(target, set())

@@ -93,7 +93,7 @@ class CopyRules:
             known |= {*columns, *partition_names(folder)}
 
     def at(self, folder: str) -> KeyPolicy:
-        """Return the rules for files in a folder that is not that of a table with a log."""
+        """Return the rules for files in a folder that does not belong to a table with a log."""
         if folder not in self._rules:
             self._rules[folder] = self._policy.for_copy(f"{folder}/_", self._live(folder))
         return self._rules[folder]

@@ -1,4 +1,4 @@
-"""Find the known names that are close to a misspelt one.
+"""Find the known names that are close to a misspelt name.
 
 One object serves any number of misspelt names: a policy may have thousands that a table lacks.
 """
@@ -22,7 +22,7 @@ _DIGITS: Final = re.compile(r"[-_.]?[0-9]+")
 
 
 def differ_by_number(name: str, other: str) -> bool:
-    """Return whether two names differ in numbers alone, as those of years and versions do."""
+    """Return whether two names differ only in numbers, for example in a year or a version."""
     return name != other and _DIGITS.sub("", name) == _DIGITS.sub("", other)
 
 

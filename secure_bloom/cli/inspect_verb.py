@@ -126,7 +126,7 @@ def _file_row(file: FileInspection, name: str) -> tuple[object, ...]:
 
 
 def _keys_of(file: FileInspection) -> Iterable[str]:
-    """Return the names of the master keys that a file depends on, that of the footer first."""
+    """Return the names of the master keys that a file depends on, the footer's key first."""
     columns = (column for group in file.row_groups for column in group.columns)
     encrypted = (column.key or "unnamed" for column in columns if column.encrypted != "no")
     return dict.fromkeys([*([file.key or "unnamed"] if file.algorithm else []), *encrypted])

@@ -248,7 +248,7 @@ def used_command(
 
 
 def _complain_of_misspelt(report: KeyUseReport) -> bool:
-    """Print an error for each unknown name that is similar to a known one.
+    """Print an error for each unknown name that is similar to a known name.
 
     Return whether there is one.
     """

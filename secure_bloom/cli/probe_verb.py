@@ -82,7 +82,7 @@ _SHOWN_PLACES = 5
 
 
 def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
-    """Print one line for each value, those that may be there first, then where they may be.
+    """Print a line for each value, possible values first, then the places where they may be.
 
     If there are several values, the places are printed only with ``verbose``.
     """

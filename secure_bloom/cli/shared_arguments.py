@@ -215,7 +215,7 @@ def _by_table(option: str, texts: Iterable[str], default: str | None) -> dict[st
 
 
 def with_access_to_tables(function: F) -> F:
-    """Add the common options, and those of access, of a verb that reads several tables."""
+    """Add the common options and the access options of a verb that reads several tables."""
 
     @functools.wraps(function)
     def call(*args: Any, keyring: tuple[str, ...], policy: tuple[str, ...], **options: Any) -> Any:
@@ -284,7 +284,7 @@ _TIMESTAMP = click.option(
 
 
 def with_unprotected_option(function: F) -> F:
-    """Add ``--allow-unprotected`` alone."""
+    """Add ``--allow-unprotected`` without the other options of access."""
     return _ALLOW_UNPROTECTED(function)
 
 

@@ -124,7 +124,7 @@ class Likeness:
         return found | similar
 
     def _within(self, path: Path) -> str | None:
-        """Return the sensitive column that a run of the levels names, such as before.email."""
+        """Return the sensitive column that consecutive levels name, such as before.email."""
         runs = list(_runs(path))
         return (
             next((self._plain[run] for run in runs if run in self._plain), None)
@@ -264,7 +264,7 @@ def _typos(name: str) -> Iterator[str]:
 
 
 def _differ_by_number(path: Path, name: str) -> bool:
-    """Return whether a column or its parent differs only by its number, such as x101 from x110.
+    """Return whether a column or its parent differs only by its number, as x101 differs from x110.
 
     These are two columns of a series, and no more alike than x101 and x102.
     """

@@ -41,7 +41,7 @@ class PolicySource:
     parts: Mapping[Path, Mapping[str, object]] = field(default_factory=dict)
 
     def alone(self, path: Path) -> PolicySource:
-        """Return the tables of one of the files, without those of the others."""
+        """Return only the tables that the file at ``path`` defines."""
         return PolicySource(table=ConfigTable.of(_NAME, self.parts[path]), base=self.base)
 
 
@@ -76,7 +76,7 @@ class _PolicyReader:
     size: int = 0
 
     def read(self, path: Path, above: tuple[Path, ...]) -> None:
-        """Read one file, and those that it includes. ``above`` are the files that include it."""
+        """Read a file and the files that it includes. ``above`` are the files that include it."""
         place = path.resolve()
         with located(path=os.fspath(path)):
             if place in above:

@@ -260,7 +260,7 @@ def _columns_of(table: ConfigTable) -> list[Callable[[], object]]:
 
 
 def _other_keys(policy: ConfigTable, *, retired: bool) -> frozenset[str]:
-    """Return the master keys in ``[keys]`` that are retired, or those that are not."""
+    """Return the master keys in ``[keys]`` that are retired, or that are not retired."""
     keys = policy.table("keys", "[keys]")
     names = []
     for name, entries in {} if keys is None else keys.entries.items():

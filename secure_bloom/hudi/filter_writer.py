@@ -63,7 +63,7 @@ from secure_bloom.storage.storage_options import with_storage_options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFilterOptions:
-    """Options of a file's filter. All defaults except the size are those of Hudi.
+    """Options of a file's filter. All defaults except the size are Hudi's own defaults.
 
     A filter, or each row of a dynamic filter, is sized for ``num_entries`` keys. By default this is
     the number of keys in the file; Hudi's default is 60,000 for any file. ``max_entries`` is the

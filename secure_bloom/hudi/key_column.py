@@ -68,7 +68,7 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
 
 
 def distinct(keys: pa.Array) -> pa.Array:
-    """Return each key of a dictionary array once, and those of a plain array as they are."""
+    """Return each key of a dictionary array once. Return a plain array unchanged."""
     return keys.unique().dictionary_decode() if pa.types.is_dictionary(keys.type) else keys
 
 

@@ -282,7 +282,7 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
 
 
 def _readable_footer(tail: Tail, keys: FileKeys) -> Footer | None:
-    """Return the footer, also a signed one without its key, or None if it stays encrypted."""
+    """Return the footer, even if its signature cannot be checked, or None if it is closed."""
     try:
         return unlock(tail, keys)
     # Without the key, the part in clear is reported: a user who asks what a lost key opens does not

@@ -261,7 +261,7 @@ def _int96_columns(policy: KeyPolicy, leaves: tuple[Leaf, ...]) -> Iterator[str]
 
 
 def _int96_to_come(policy: KeyPolicy, kinds: dict[str, str]) -> Iterator[str]:
-    """Yield a note on the timestamps of a schema whose filters no reader will be able to use."""
+    """Yield a note on timestamp columns with a filter, which readers cannot use for INT96."""
     asked = policy.bloom_columns()
     times = (name for name, kind in kinds.items() if kind.lower() in _INT96_KINDS)
     if found := [it for it in times if not _with_parents([it]).isdisjoint(asked)]:

@@ -59,7 +59,7 @@ def skipped_files(paths: Collection[str], listing: TableListing) -> Iterator[Ski
 
 
 def _folders(path: str, listing: TableListing) -> list[str] | None:
-    """Return the folders that a path means, or None for a table without a known one."""
+    """Return the folders that a path means, or None for a table without a known folder."""
     if named_format(path) is not None:
         table = next((it for it in listing.logs if it.named == path), None)
         return list(table.locations) or None if table is not None else None

@@ -184,7 +184,7 @@ def ask(
 
 
 def _bitset(content: memoryview, at: int, middle: int | None, end: int, rest: bytes) -> int:
-    """Return where the bitset of a filter starts, or -1 unless its header is a usual one."""
+    """Return where the bitset of a filter starts, or -1 if its header is unusual."""
     if not 0 <= at < len(content) or end > len(content) or content[at] != _NUM_BYTES:
         return -1
     number, stop = _varint(content[at + 1 : at + 6], 0)

@@ -139,7 +139,7 @@ class AvroBlocks:
 
 
 def kept_by_text(read: Callable[[bytes], A]) -> Callable[[bytes], A]:
-    """Return ``read`` with a cache of its results for the last few texts, except long ones."""
+    """Return ``read`` with a cache of the results for the last few texts. Skip long texts."""
     kept = lru_cache(maxsize=_KEPT_SCHEMAS)(read)
     return lambda text: kept(text) if len(text) <= _MOST_KEPT else read(text)
 

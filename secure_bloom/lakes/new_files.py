@@ -41,7 +41,7 @@ def is_marked(name: str, run: str) -> bool:
 def new_paths(old: Iterable[str], new: Callable[[str, bool], str]) -> dict[str, str]:
     """Return the new path of each old one. No two old paths get one new path.
 
-    ``new`` returns the new path of an old one. Its second argument is whether the name is to be a
+    ``new`` returns the new path of an old path. Its second argument is whether the name is to be a
     hash of the old path, because another old path has got the same new path.
     """
     found: dict[str, str] = {}
@@ -61,7 +61,7 @@ def _as_stored(path: str) -> str:
 
 
 def marked_name(name: str, run: str, *, unique: str, hashed: bool = False) -> str:
-    """Return the name of the file that replaces the one called ``name``.
+    """Return the name of the file that replaces the file ``name``.
 
     With ``hashed``, or if the name is too long for a file system, it is a hash of ``unique``, the
     whole path of the old file, because two long names may begin alike.

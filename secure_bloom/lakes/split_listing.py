@@ -132,7 +132,7 @@ class _UpperPart:
                 self.entries.append(_data_entry(tree, root, match))
 
     def descend(self, branch: Branch) -> None:
-        """List one folder, and add its subfolders to the pending ones."""
+        """List one folder, and add its subfolders to the folders that are pending."""
         tree = tree_of(branch.folder)
         # A link may lead back up.
         key = branch.root, tree.key(branch.folder)

@@ -99,7 +99,7 @@ class ListedTable:
     state: Any = field(default=None, repr=False)
 
     def names_of(self, path: str) -> ColumnMapping | None:
-        """Return the names that a file has for columns, or None if they are those of the table."""
+        """Return a file's names of the columns, or None if the file has the table's names."""
         return self.mappings.get(path, self.column_mapping)
 
 

@@ -108,6 +108,6 @@ class WritableTable(ABC):
 
 
 def without_dropped(columns: Iterable[str], table: WritableTable) -> list[str]:
-    """Return ``columns`` without those that the table once had and has dropped."""
+    """Return ``columns`` without the columns that the table has dropped."""
     dropped = {".".join(it.path) for it in table.older_columns() if is_dropped(it.shown)}
     return [it for it in columns if table.names.stored(it) is not None or it not in dropped]

@@ -89,7 +89,7 @@ class IndexMerge:
         return merged
 
     def _replace(self, file: InputFile, indexes: NamedIndexes, damage: FormatError) -> FileIndex:
-        """Return a new index in place of a damaged one.
+        """Return a new index in place of a damaged index.
 
         Raises the error of the damage unless ``replace_damaged`` is set.
         """

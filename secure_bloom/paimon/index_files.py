@@ -120,7 +120,7 @@ def listed_path(file: InputFile, listed: PaimonFile | None) -> str:
 
 
 def read_whole(file: InputFile) -> FileIndex:
-    """Return the index in an index file. Raises FormatError for a damaged one."""
+    """Return the index in an index file. Raises FormatError for a damaged index."""
     if file.size > MAX_INDEX_BYTES:
         raise FormatError(f"the index has {file.size} bytes, at most {MAX_INDEX_BYTES} are read")
     return FileIndex.from_bytes(file.read_at(0, file.size))

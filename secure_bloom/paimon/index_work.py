@@ -261,7 +261,7 @@ class TableWork(IndexWork):
 
 
 def _index_before(listed: TableFile, file: InputFile) -> FileIndex:
-    """Return the index that the manifest lists for a file, or an empty one."""
+    """Return the index that the manifest lists for a file, or an empty index."""
     if listed.embedded is not None:
         return FileIndex.from_bytes(listed.embedded)
     if not listed.old_names:

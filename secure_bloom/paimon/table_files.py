@@ -226,7 +226,7 @@ def require_columns(table: PaimonTable, columns: Iterable[str]) -> None:
 
 
 def _not_in(table: PaimonTable, columns: Iterable[str]) -> list[str]:
-    """Return those columns, or keys of maps, whose column the table does not have."""
+    """Return the columns, and keys of maps, whose column the table does not have."""
     known = table.column_names()
     return [name for name in columns if not {name, name.partition("[")[0]} & known]
 

@@ -72,7 +72,7 @@ class IndexRun:
         return given_up_on_error(publication, publication.give_up)
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
-        """Return files, also failed ones, that other writers took out of the table."""
+        """Return the files that other writers removed from the table, even if they failed here."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
             # A file that fails and is still live has failed by itself.
@@ -118,7 +118,7 @@ class IndexPublication:
         self._table = self.run.table
 
     def batches(self) -> Iterator[Sequence[FileTask]]:
-        """Yield the tasks of each snapshot, and again those of files that got another index."""
+        """Yield the tasks of each snapshot. Repeat the tasks of files that got another index."""
         wanted = self.run.chosen.wanted
         step = self.run.commit_every or max(1, len(wanted))
         for start in range(0, len(wanted), step):
@@ -142,7 +142,7 @@ class IndexPublication:
         self._remove(self._tasks)
 
     def publish(self, reports: Sequence[IndexResult]) -> None:
-        """Commit the indexes of a batch, and remove those of failed tasks."""
+        """Commit the indexes of a batch, and remove the indexes of failed tasks."""
         batch, self._batch = self._batch, {}
         self._remove(it.path for it in reports if it.status == "failed")
         indexes = {

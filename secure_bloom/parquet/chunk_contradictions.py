@@ -190,7 +190,7 @@ def _in_page_bounds(
 def _in_both_bounds(
     meta_data: ColumnMetaData, order: OrderKey, low: Any, high: Any
 ) -> Contradictions:
-    """Yield a contradiction unless the bounds of all pages together are those of the chunk.
+    """Yield a contradiction if the bounds of all pages together differ from the chunk's.
 
     The chunk's bounds may be shortened.
     """

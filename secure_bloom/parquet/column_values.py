@@ -220,7 +220,7 @@ def _select_pages(chunk: Chunk, pages: Iterable[Page]) -> _Selection:
 
 
 def _find_small_pages(chunk: Chunk, stored: memoryview) -> list[PageRows] | None:
-    """Return all pages of the chunk, or None unless there are many small ones."""
+    """Return all pages of the chunk, or None unless it has many small pages."""
     found: list[PageRows] = []
     if chunk.meta_data.num_values < FIRST_PAGES:
         return None

@@ -129,7 +129,7 @@ def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:
 
 
 def _entries(chunk: Chunk, pages: Sequence[Page]) -> Binary | None:
-    """Return the entries of the one dictionary page, or None if this function cannot read them."""
+    """Return the entries of the only dictionary page, or None if they cannot be read here."""
     dictionaries = [page for page in pages if page.is_dictionary]
     if len(dictionaries) != 1:
         return None

@@ -56,7 +56,7 @@ def read_headers(file: InputFile, chunk: Chunk, *, with_bodies: bool = False) ->
 
 
 def read_rows(file: InputFile, chunk: Chunk) -> Iterator[PageRows]:
-    """Yield the chunk's pages as rows of numbers, which takes a fraction of the time.
+    """Yield the chunk's pages as rows of numbers, much faster than :func:`read_headers`.
 
     Raises the errors of :func:`.page_rows.walk_rows`: the caller then reads the headers.
     """

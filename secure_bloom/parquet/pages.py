@@ -378,7 +378,7 @@ class PageFinder:
     def page(self, stored: memoryview, position: int, room: int, place: Place) -> tuple[Page, int]:
         """Return the page at ``position``, which ``stored`` starts with, and its end.
 
-        The arguments are those of :func:`page_at`.
+        The arguments are the same as for :func:`page_at`.
         """
         if extension.native is not None and self._chunk.cipher is None and room > 0:
             if position not in self._found:
@@ -439,7 +439,7 @@ def _body_sizes(
 
 
 def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
-    """Raise FormatError for a stored body whose sizes are not those in its header.
+    """Raise FormatError if the sizes of a stored body differ from its header.
 
     Headers are authenticated in both algorithms, page bodies only by GCM.  An attacker may change
     the algorithm's id from AES_GCM_V1 to AES_GCM_CTR_V1, so that tags are not checked.  Then the

@@ -257,7 +257,7 @@ def partition_error(name: str, paths: Iterable[str]) -> PolicyError | None:
 
 
 def partition_names(folder: str) -> set[str]:
-    """Return the columns whose values name a folder and those above it."""
+    """Return the columns whose values are in the name of a folder or of a folder above it."""
     parts = (part.partition("=") for part in folder.split("/"))
     return {unquote(name) for name, equals, _ in parts if equals}
 
@@ -271,7 +271,7 @@ def short_name(name: str) -> str:
 
 
 def in_any_case(name: str, known: Iterable[str]) -> str | None:
-    """Return the one known name that is equal to ``name``, or None.
+    """Return the only known name that is equal to ``name``, or None.
 
     Case is no difference, nor is the spelling of a list's elements (:func:`short_name`).
     """

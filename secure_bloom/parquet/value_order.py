@@ -1,6 +1,6 @@
 """The order of stored values of a column, if it is known.
 
-The order is that of the logical type (LogicalTypes.md, "Sort order"): numbers by size, texts and
+The order is defined by the logical type (LogicalTypes.md, "Sort order"): numbers by size, texts and
 bytes byte by byte, unsigned.  A type that is not known here has no order.
 """
 

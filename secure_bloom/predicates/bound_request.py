@@ -160,7 +160,7 @@ class Request:
         return columns.without(frozenset(left_out))
 
     def _read_of(self, members: Sequence[Member]) -> set[Member]:
-        """Return the members that are read, among those that a file has of one column.
+        """Return the members that are read, among a file's members of one column.
 
         Where a structure is null, only its members say.  So if a hidden member is shown, another of
         the same structure is read, or of the innermost structure around it that has one.

@@ -312,13 +312,13 @@ def _of_ticks(ticks: int, wanted: pa.DataType) -> pa.Scalar:
 
 
 def is_text(of: pa.DataType) -> bool:
-    """Return whether a type is that of texts."""
+    """Return whether the values of a type are texts."""
     checks = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
     return any(check(of) for check in checks)
 
 
 def is_binary(of: pa.DataType) -> bool:
-    """Return whether a type is that of bytes of any length."""
+    """Return whether the values of a type are bytes, whatever their length."""
     checks = pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view
     return any(check(of) for check in checks)
 

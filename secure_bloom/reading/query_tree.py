@@ -26,7 +26,7 @@ _HEX: Final = re.compile("hex:((?:[0-9a-fA-F]{2})*)")
 
 
 def table_names(node: object) -> Iterator[str]:
-    """Yield the names of tables in a part of a syntax tree, without those that WITH defines."""
+    """Yield the table names in a part of a syntax tree, except names that WITH defines."""
     # Without recursion, here and in `_parts`: 1 + 1 + ... is as deep as it has signs.
     waiting: list[tuple[object, Set[str]]] = [(node, frozenset())]
     while waiting:
@@ -378,7 +378,7 @@ def _number(expression: dict[str, Any]) -> int | None:
 def wanted_uuids(
     tree: dict[str, Any], parameters: Mapping[str, object], schema: pa.Schema
 ) -> Iterator[tuple[str, list[UUID]]]:
-    """Yield UUID columns, each with its wanted values: every row of the answer has one of them.
+    """Yield each UUID column with a list of values. Each row of the answer has one of the values.
 
     For DuckDB a UUID is a cast of bytes, and DuckDB pushes no condition on a cast down. So ``u =
     ...`` and ``u IN (...)`` are recognised here if a query reads one table once.

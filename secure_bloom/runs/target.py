@@ -104,7 +104,7 @@ class Target(Protocol):
         """
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
-        """Return files, also failed ones, that other writers removed during the run."""
+        """Return the files that other writers removed during the run, even if they failed here."""
 
 
 class TableTarget(Target, Protocol):

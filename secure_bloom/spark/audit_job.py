@@ -191,7 +191,7 @@ def _audit(group: str, *, shared: bytes) -> list[FileAudit] | KmsUnavailableErro
 
 
 def _narrowed(run: AuditRun, paths: Sequence[str]) -> AuditRun:
-    """Return the run with an index of only those words that the files at ``paths`` contain.
+    """Return the run with an index of only the words that the files at ``paths`` contain.
 
     If all words fit into memory, the run is returned unchanged.
     """

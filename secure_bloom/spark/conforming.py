@@ -163,7 +163,7 @@ def _is_float(of: pa.DataType) -> bool:
 
 
 def _is_bytes(of: pa.DataType) -> bool:
-    """Return whether a type is that of bytes of any length, text or not."""
+    """Return whether the values of a type are bytes or text of any length."""
     return any(check(of) for check in _OF_BYTES)
 
 
@@ -182,7 +182,7 @@ def _is_local(of: pa.DataType) -> bool:
 
 
 def _is_counted(of: pa.DataType) -> bool:
-    """Return whether a type is that of timestamps in milli- or microseconds, as in the file."""
+    """Return whether a type has timestamps in milli- or microseconds, as in the file."""
     return pa.types.is_timestamp(of) and of.unit in ("ms", "us")
 
 

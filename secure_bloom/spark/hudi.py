@@ -111,7 +111,7 @@ def _key_column(keys: DataFrame, key: str | None) -> str:
 
 
 def _wanted(keys: DataFrame, name: str) -> DataFrame:
-    """Return the keys to look for, in a column ``key``. Spark raises an error for an empty one."""
+    """Return the keys to look for, in a column ``key``. Spark raises an error for an empty key."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import CharType, StringType, VarcharType
 

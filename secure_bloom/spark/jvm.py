@@ -274,7 +274,7 @@ def _is_written_by_its_owner(status: os.stat_result) -> bool:
 
 
 def _keeps_its_names(status: os.stat_result) -> bool:
-    """Return whether others cannot replace what the user or root owns in this folder."""
+    """Return whether other users cannot replace files of the user or root in this folder."""
     shared = status.st_mode & _OTHERS_WRITE
     return _is_trusted(status) and not (shared and not status.st_mode & stat.S_ISVTX)
 

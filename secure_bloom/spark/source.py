@@ -84,7 +84,7 @@ class SecureBloomSource(sd.DataSource):
         return "secure_bloom"
 
     def schema(self) -> StructType:
-        """Return all columns of all files, or those in the option ``columns``."""
+        """Return all columns of all files, or only the columns in the option ``columns``."""
         with _explained():
             options = source_options(self.options)
             table = _read_schema(options, functools.partial(_chosen, options.columns))

@@ -338,7 +338,7 @@ _SAME_NAME = frozenset({"click", "cryptography", "numpy", "pyarrow"})
 
 
 def leave_warnings_to_driver() -> None:
-    """Ignore, in this worker, a keyring that others may read: the driver has warned of it."""
+    """Turn off this worker's warning of a keyring that others may read. The driver warns."""
     from secure_bloom.encryption.kms import KeyringPermissionWarning
 
     warnings.simplefilter("ignore", KeyringPermissionWarning)

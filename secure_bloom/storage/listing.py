@@ -138,7 +138,7 @@ def file_keys(paths: Iterable[str]) -> Iterator[Hashable]:
 
 
 def summary_files(files: Iterable[str]) -> list[str]:
-    """Return the ``_metadata`` files in the folders of these files and in those above them, sorted.
+    """Return the sorted ``_metadata`` files in the folders of these files and in all parents.
 
     ``_common_metadata`` is not included, because it has only the schema.  A folder that may not be
     read counts as a folder without one.

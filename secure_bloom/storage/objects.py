@@ -257,7 +257,7 @@ def first_answer(path: str, ask: Callable[[], T]) -> T:
 
 
 def first_contact(path: str, make: Callable[[], T]) -> T:
-    """Return ``make()``, a client for the store of ``path``, within the time of a first answer.
+    """Return the client that ``make()`` makes, if this takes no longer than a first answer may.
 
     Making a client may send no request, so its success does not count as an answer.
     """

@@ -50,7 +50,7 @@ class SectionWriter:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """If the block raises UnreadError, write the error. It ends the section."""
+        """Write the error if the block raises UnreadError. The error ends the section."""
         try:
             yield
         except UnreadError as error:

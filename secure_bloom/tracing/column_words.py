@@ -97,7 +97,7 @@ class ColumnWords:
         }
 
     def partly_searched(self) -> Iterator[str]:
-        """Yield which of the values were not searched for, if others were."""
+        """Yield a text for the values that were not searched for, if other values were."""
         if self.not_searched is not None:
             return
         if self.left_out:

@@ -86,7 +86,7 @@ class WordIndex:
         return cls(subjects, [taken_words(subject, most) for subject in subjects], most)
 
     def narrowed(self, search: Callable[[WordIndex], object]) -> WordIndex:
-        """If columns do not fit into memory, return an index of only the words that the files have.
+        """Return an index of only the words that the files have, if columns do not fit into memory.
 
         ``search`` is called to search the files for the words of an index. Afterwards this index is
         empty, but can be narrowed again for other files.

@@ -256,7 +256,7 @@ def is_file(plain: bytes) -> bool:
 
 
 def _begins_zlib(plain: bytes) -> bool:
-    """Return whether the first bytes can be unpacked, as those of chance cannot.
+    """Return whether the first bytes can be unpacked. Random bytes rarely can.
 
     A few bytes of chance can be, but not to a text.
     """

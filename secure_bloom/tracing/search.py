@@ -157,7 +157,7 @@ def trace_parts(
 
 
 def trace_text(path: str, place: str, text: bytes, index: WordIndex) -> FileTrace:
-    """Return which words are in a text that is no file, such as the name of one."""
+    """Return which words are in a text that is not a file, such as a file's name."""
     trace = trace_parts(path, [Part(place=place, pieces=iter([text]))], index)
     trace.size = len(text)
     return trace
@@ -351,7 +351,7 @@ class _Scan:
 
 
 def _packed_values(texts: pa.Array) -> Iterator[bytes]:
-    """Yield the values that begin like packed data or like a file, and long ones of other bytes."""
+    """Yield values that begin like packed data or a file, and long values that are not UTF-8."""
     offsets, data = binary_parts(texts)
     sizes = np.diff(offsets)
     is_packed = sizes >= _SHORTEST_PACKED
@@ -365,7 +365,7 @@ def _packed_values(texts: pa.Array) -> Iterator[bytes]:
 
 
 def _is_unknown(content: bytes) -> bool:
-    """Return whether bytes are no text, and longer than those of chance that texts have."""
+    """Return whether bytes are not UTF-8, and longer than ``LONGEST_KEY``."""
     return len(content) > LONGEST_KEY and not is_utf8(content)
 
 
@@ -641,7 +641,7 @@ class _Links:
 
 
 def _notations(parts: Iterable[PartTrace], owner: int, index: WordIndex) -> Entries:
-    """Return the hashes of the words in parts that are another notation of a column's value."""
+    """Return the hashes of the parts' words that are other notations of a column's values."""
     found = [_own(part, owner, index) for part in parts]
     entries = distinct(np.concatenate([*found, np.empty(0, np.intp)]))
     return distinct(index.entries[entries[~index.are_values(entries)]] & MASK)
@@ -657,7 +657,7 @@ def _kinds(entries: NDArray[np.intp], index: WordIndex) -> NDArray[np.int64]:
 
 
 def _count_values_once(part: PartTrace, owner: int, links: _Links, index: WordIndex) -> None:
-    """If a part has a value in several notations, keep only one word of it.
+    """Keep only one word of each value that a part has in several notations.
 
     The most distinctive word of a value is kept. A word that is less distinctive than the value,
     such as a few digits of it or a day of the epoch, does not count as the value.

@@ -317,7 +317,7 @@ def _beside(candidate: _Candidate, file: InputFile, search: CopySearch) -> list[
 
 
 def _is_checkpoint(file: InputFile) -> bool:
-    """Return whether a Parquet file has the columns of a checkpoint, and no others."""
+    """Return whether a Parquet file has only the columns of a checkpoint."""
     tail = read_tail(file)
     if tail.scan is None:
         return False
@@ -328,7 +328,7 @@ def _is_checkpoint(file: InputFile) -> bool:
 
 
 def _is_known(candidate: _Candidate, file: InputFile) -> bool:
-    """Return whether the file is what its name says, and shows no value or is checked elsewhere."""
+    """Return whether the file needs no search: its name says what it is, and its head agrees."""
     if candidate.in_log and is_read_as_log(candidate.name):
         return True
     if candidate.table is not None:

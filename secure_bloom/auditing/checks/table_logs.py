@@ -316,7 +316,7 @@ def _partitions(path: str, columns: Any, policy: KeyPolicy) -> Iterator[Finding]
 def _shown(
     path: str, columns: Iterable[str], policy: KeyPolicy, what: str, fix: str
 ) -> Iterator[Finding]:
-    """Yield a finding for each sensitive column about which the metadata shows something."""
+    """Yield a finding for each sensitive column among ``columns``: the metadata shows ``what``."""
     for name in sorted({secret_named(it.split("."), policy) or "" for it in columns} - {""}):
         found = TABLE_LOG_IN_CLEAR.finding(f"the metadata show {what}", path=path, column=name)
         yield replace(found, fix=fix)

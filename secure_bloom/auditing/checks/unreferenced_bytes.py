@@ -226,7 +226,7 @@ class ClearFilters:
 
 
 def _foldings(made: SplitBlockBloomFilter) -> Iterator[SplitBlockBloomFilter]:
-    """Yield the filter and its foldings, up to the last one that still rules values out."""
+    """Yield the filter and its foldings, until a folding rules no value out."""
     while made.fpp() <= _USELESS:
         yield made
         if made.block_count % 2:
@@ -291,7 +291,7 @@ def check_gaps(subject: FooterSubject) -> Findings:
 
 
 def gap_steps(subject: FooterSubject) -> Iterator[bytes]:
-    """Yield the bytes to which nothing refers, step by step, up to those that are searched."""
+    """Yield the bytes to which nothing refers, in steps, up to ``_MOST_SEARCHED`` bytes."""
     left = _MOST_SEARCHED
     for start, end in _gaps(_owned(subject), subject.of.tail.offset):
         left -= end - start

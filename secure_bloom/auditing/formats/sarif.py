@@ -77,7 +77,7 @@ def render_sarif(report: AuditReport, *, meanings: Mapping[str, str] | None = No
 def _rules(mistakes: Iterable[Mistake], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the rules of the ids that occur, by id.
 
-    Severity and fix are those of the worst mistake.
+    Severity and fix come from the worst mistake.
     """
     worst: dict[str, Mistake] = {}
     for mistake in mistakes:

@@ -218,7 +218,7 @@ class FileKeys:
         raise _unavailable(owner, name)
 
     def _accepted(self, owner: str, key: DataKey) -> DataKey:
-        """Return the key. Raises PolicyError if the policy wants a longer one."""
+        """Return the key. Raises PolicyError if the policy wants a longer key."""
         self.trust.check_key_length(owner, 8 * len(key.key))
         return key
 

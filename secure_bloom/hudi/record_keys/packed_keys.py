@@ -60,7 +60,7 @@ def keys_bytes(keys: Iterable[str]) -> list[bytes]:
 
 
 def java_order(key: bytes) -> bytes:
-    """Return bytes whose order is that of the keys as Java strings."""
+    """Return bytes that sort as the keys sort as Java strings."""
     return key.translate(TO_JAVA_ORDER)
 
 

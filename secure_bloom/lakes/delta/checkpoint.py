@@ -128,7 +128,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _columns(schema: pa.Schema) -> list[str]:
-    """Return the columns of the wanted actions, without those that only repeat another column."""
+    """Return the columns of the wanted actions, except columns that repeat another column."""
     found = []
     for name in ACTIONS:
         if schema.get_field_index(name) >= 0:

@@ -88,7 +88,7 @@ def _with_commit_time(table: Snapshot) -> Snapshot:
 
 
 def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Operation) -> Committed:
-    """Replace the old files by the new ones, as far as the old files are still live."""
+    """Replace each old file that is still live by its new file."""
     # Random, so that equal bytes in the log are our own commit and not another writer's.
     transaction = str(uuid.uuid4())
     pause = _FIRST_PAUSE
@@ -119,7 +119,7 @@ def still_live(
 ) -> tuple[Replacement, ...]:
     """Return the replacements whose old file is still live with the same deletion vector.
 
-    Their statistics and tags are those that the table has now.
+    Their statistics and tags are taken from the table as it is now.
     """
     live = {file_key(file.add): file.add for file in table.files}
     schema = table.metadata.schema
@@ -280,7 +280,7 @@ def _refuse_bare_partitions(table: Snapshot) -> None:
 
 
 def has_in_commit_timestamps(configuration: Mapping[str, str]) -> bool:
-    """Return whether each commit must have a timestamp later than that of the commit before."""
+    """Return whether each commit must have a later timestamp than the commit before."""
     return configuration.get(_STAMPED, "").lower() == "true"
 
 

@@ -139,7 +139,7 @@ class TableRun:
         publication.notes += notes
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
-        """Return files, also failed ones, that others removed from the table during this run."""
+        """Return the files that other writers removed during this run, even if they failed here."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
             # A file that fails and is still live has failed by itself.
@@ -261,7 +261,7 @@ class DeltaPublication:
         self._remove(self._new[file.path] for file in self._batch)
 
     def publish(self, reports: Sequence[FileReport]) -> None:
-        """Commit the new files of a batch, and remove those of failed tasks."""
+        """Commit the new files of a batch, and remove the new files of failed tasks."""
         sizes = new_sizes(reports)
         batch, self._batch = self._batch, ()
         # Key material is written before the data, so it may be there without it.

@@ -139,7 +139,7 @@ class Manifests:
         return [it for it in self.all_entries(manifest) if it.status != _DELETED]
 
     def all_entries(self, manifest: ManifestFile) -> list[KeptEntry]:
-        """Return the entries of a manifest, also those of files that a snapshot has deleted."""
+        """Return the entries of a manifest, including files that a snapshot has deleted."""
         path = manifest.manifest_path
         if path not in self._entries:
             files, keeper = counted_by_block(self.io), EntryKeeper(self._kept)
@@ -360,7 +360,7 @@ def _skip(entry: KeptEntry, deletes: Sequence[KeptEntry]) -> str | None:
 def paths_with_deleted_rows(
     deletes: Iterable[KeptEntry], wanted: Iterable[str], manifests: Manifests
 ) -> frozenset[str]:
-    """Return those of the ``wanted`` data files that a position delete or deletion vector names."""
+    """Return the ``wanted`` data files that a position delete or deletion vector names."""
     among, found = DataPaths(wanted), set[str]()
     for entry in deletes:
         if entry.data_file.content == DataFileContent.POSITION_DELETES:

@@ -200,7 +200,7 @@ class _StoredOutput(IcebergOutput):  # type: ignore[misc, unused-ignore]
         return False
 
     def to_input_file(self) -> IcebergInput:
-        """Return the file as one that can be read."""
+        """Return an input file for the same path."""
         return _StoredInput(self.location)
 
     def create(self, overwrite: bool = False) -> Any:
@@ -223,7 +223,7 @@ class _LocalOutput(_StoredOutput):
         self._like = places.like
 
     def to_input_file(self) -> IcebergInput:
-        """Return the file as one that can be read."""
+        """Return an input file for the same path."""
         return _StoredInput(self._path)
 
     def _write(self, content: bytes, *, must_be_new: bool) -> None:

@@ -471,5 +471,5 @@ def metrics(changed: Changes) -> dict[str, str]:
 
 
 def size_difference(replacements: Sequence[NewDataFile]) -> int:
-    """Return by how many bytes the new files are larger than the old ones."""
+    """Return the size of the new files less the size of the old files, in bytes."""
     return sum(it.size - it.old.data_file.file_size_in_bytes for it in replacements)

@@ -132,7 +132,7 @@ class IcebergRun:
         return given_up_on_error(publication, publication.give_up)
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
-        """Return files, also failed ones, that other writers removed from the table."""
+        """Return the files that other writers removed from the table, even if they failed here."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
             self.table.refresh()
@@ -213,7 +213,7 @@ class IcebergPublication:
         _remove(map(self._target, self._batch))
 
     def publish(self, reports: Sequence[FileReport]) -> None:
-        """Commit the new files of a batch, and remove those of failed tasks."""
+        """Commit the new files of a batch, and remove the new files of failed tasks."""
         sizes = new_sizes(reports)
         batch, self._batch = self._batch, ()
         # Key material is written before the data, so it may be there without the data.

@@ -209,7 +209,7 @@ def _by_schema(indexes: Sequence[NewIndex]) -> list[tuple[Any, list[NewIndex]]]:
 def _meta(
     name: str, size: int, indexes: Sequence[NewIndex], types: Sequence[AtomicType], schema_id: int
 ) -> dict[str, Any]:
-    """Return the record of a manifest in a list. Its bounds are those of all its entries."""
+    """Return the record of a manifest in a list. Its bounds cover all its entries."""
     records = [it.entry.record for it in indexes]
     rows = [decode_row(each, types) for each in {record["_PARTITION"] for record in records}]
     least, greatest, nulls = bounds(rows, types)

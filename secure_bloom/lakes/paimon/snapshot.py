@@ -164,7 +164,7 @@ def every_entry(folder: str) -> Iterator[PaimonEntry]:
 
 
 def every_index_entry(folder: str) -> Iterator[dict[str, Any]]:
-    """Yield the entries of the index files of all snapshots, also of old ones."""
+    """Yield the entries of the index files of all snapshots, including old snapshots."""
     for manifest in _manifests(folder, re.compile("index-manifest-")):
         yield from manifest.records
 
@@ -178,7 +178,7 @@ def _manifests(folder: str, wanted: re.Pattern[str]) -> Iterator[AvroFile]:
 
 
 def read_index_manifest(folder: str, snapshot: PaimonSnapshot) -> tuple[dict[str, Any], ...]:
-    """Return the entries of a snapshot's index files, such as those of deletion vectors."""
+    """Return the entries of a snapshot's index files, for example of deletion vectors."""
     if snapshot.document.get("indexManifest") is None:
         return ()
     name = _name(snapshot.document, "indexManifest")

@@ -92,7 +92,7 @@ class PaimonFile:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the name of the file is that of a Parquet file."""
+        """Whether the file's name has the ending of Parquet files."""
         return bool(self.entry.file["_FILE_NAME"].endswith(".parquet"))
 
     @property
@@ -164,7 +164,7 @@ class PaimonTable:
         return ColumnMapping(members=members)
 
     def refuse_unmerged(self) -> None:
-        """Raise UnsupportedFeatureError if the rows of files are not yet those of the table.
+        """Raise UnsupportedFeatureError if rows of files are not yet merged into the table's rows.
 
         In a table with a primary key, rows of newer files replace those of older ones, until the
         files of a bucket are compacted to one level, or have deletion vectors.
@@ -182,7 +182,7 @@ class PaimonTable:
                 raise self._unmerged()
 
     def is_merged(self, file: PaimonFile) -> bool:
-        """Return whether rows of the file are merged with those of other files of its bucket."""
+        """Return whether rows of the file are merged with rows of other files of its bucket."""
         if not self.schema.primary_keys:
             return False
         if self.schema.is_on("deletion-vectors.enabled"):

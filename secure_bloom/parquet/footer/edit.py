@@ -133,7 +133,7 @@ def _splices(plain: bytes, edit: _Edit) -> Iterator[Splice]:
 
 
 def with_texts(plain: bytes, new: Iterable[bytes] = (), *, without: Collection[str]) -> bytes:
-    """Return a FileMetaData without the texts of some names, and with ``new`` ones at the end.
+    """Return a FileMetaData without the texts named in ``without``, and with ``new`` at the end.
 
     ``new`` are encoded KeyValues.  If nothing changes, the same bytes are returned.
     """

@@ -110,7 +110,7 @@ class StructReader:
         self.load(buffer)
 
     def load(self, buffer: Buffer) -> None:
-        """Take ``buffer`` in place of the one before. Its bytes are shared, not copied."""
+        """Take ``buffer`` in place of the previous buffer. The bytes are shared, not copied."""
         # The very object is kept, since the classes of :meth:`outline_class` ask it.  To make the
         # library's two objects anew takes longer than to read a small structure.
         io.BytesIO.__init__(self._data, buffer)

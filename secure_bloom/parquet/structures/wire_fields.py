@@ -68,7 +68,7 @@ def find_fields(buffer: Buffer, start: int = 0) -> Fields:
 
 
 def find_nested(buffer: Buffer, start: int, within: int | None) -> tuple[Fields, Fields | None]:
-    """Return the fields of the structure at ``start``, and those of the structure in ``within``.
+    """Return the fields of the structure at ``start``, and of the structure in field ``within``.
 
     Both are found in one pass: most bytes of a column chunk are its metadata. Raises the errors of
     :func:`find_fields`.

@@ -190,9 +190,9 @@ def _joined(file: InputFile, extents: NDArray[np.int64]) -> list[tuple[int, int,
 def _parts(
     columns: Sequence[NDArray[np.int64]], filters: NDArray[np.intp]
 ) -> list[tuple[int, NDArray[np.intp]]]:
-    """Return the columns of some filters, each with the indices of its filters.
+    """Return the ordinal of each column that has some of ``filters``, with their indices.
 
-    ``filters`` are numbered over all columns, the indices within their column.
+    ``filters`` are counted over all columns. The returned indices are counted in their column.
     """
     ends = np.cumsum([len(column) for column in columns])
     of = np.searchsorted(ends, filters, side="right")

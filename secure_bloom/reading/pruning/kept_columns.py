@@ -324,7 +324,7 @@ class KeptColumns:
                     yield file, row_group, found if has_filter else None
 
     def _load(self, kept: KeptColumn, missing: Sequence[int], ordinal: int) -> None:
-        """Load the missing files, except unusual ones and those that do not fit into memory."""
+        """Load the missing files, except unusual files and files that do not fit into memory."""
         parts: dict[bool, list[Segment]] = {key: [it] for key, it in kept.segments.items()}
         known, refused = list[int](), list[int]()
 

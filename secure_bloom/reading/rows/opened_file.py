@@ -54,7 +54,7 @@ class OpenedFile:
         self._budget = memory_budget()
 
     def file(self) -> InputFile:
-        """Return the file, after checking that it is the one whose footer was read."""
+        """Return the file, after checking that it has not changed since its footer was read."""
         with self._lock:
             return self._checked()
 
@@ -96,7 +96,7 @@ class OpenedFile:
             return known
 
     def forget(self, row_groups: Iterable[int], *, least: int = 0) -> None:
-        """Drop the columns of row groups, or only those that hold more than ``least`` bytes."""
+        """Drop the columns of row groups that hold more than ``least`` bytes."""
         gone = set(row_groups)
         with self._lock:
             for place, column in tuple(self._columns.items()):

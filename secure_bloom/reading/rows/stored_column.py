@@ -142,7 +142,7 @@ class StoredColumn:
         return 0 if self._every is None else sum(page.uncompressed_size for page in self._every)
 
     def find(self, sought: Sought) -> Positions | None:
-        """Return the rows that have one of the values that are sought, maybe with some others.
+        """Return the rows that have one of the sought values, possibly with more rows.
 
         Return None for a column whose pages must be decoded to know.  Raises IntegrityError for a
         page that does not authenticate, with row group and column.
@@ -310,7 +310,7 @@ class StoredColumn:
         return self._values[placed.start]
 
     def _walked(self) -> list[_Placed] | None:
-        """Return all data pages of the column, or None for unusual ones."""
+        """Return all data pages of the column, or None for unusual pages."""
         if self._every is None:
             self._every = self._read_pages()
             self._data = self._placed(self._every)
@@ -390,7 +390,7 @@ class StoredColumn:
         return self._places
 
     def _located(self, places: Places, rows: Rows) -> list[_Placed]:
-        """Read the pages with these rows, and no others."""
+        """Read only the pages that contain these rows."""
         chunk, wanted = self._chunk, self._pages_of(places, rows).tolist()
         if len(rows) > MOST_FOUND and 2 * len(wanted) > len(places):
             raise ReadWholeError

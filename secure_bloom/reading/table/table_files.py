@@ -185,7 +185,7 @@ class TableFiles:
         return bool(self.listing.folders or self.listing.tables)
 
     def check_unchanged(self) -> None:
-        """Raise FileChangedError if a local file is no longer the one whose footer was read."""
+        """Raise FileChangedError if a local file has changed since its footer was read."""
         for ordinal, path in self._local.items():
             if identity_at(path) != self._identities[ordinal]:
                 raise FileChangedError(
@@ -213,7 +213,7 @@ class TableFiles:
         return new
 
     def ordinals_in(self, new: TableFiles) -> list[int]:
-        """Return the new ordinal of each file, or -1 for one that changed or is gone."""
+        """Return the new ordinal of each file, or -1 for a file that changed or is gone."""
         now = {new.paths[n]: (n, identity) for n, identity in new._identities.items()}
         found = [now.get(path, (-1, None)) for path in self.paths]
         return [
@@ -366,7 +366,7 @@ class TableFiles:
         return read_footer(file, self.resolver, self._schemas)
 
     def survey(self, note: Callable[[Footer], None] | None = None) -> UnitedSchema:
-        """Read all footers, keep those that fit into memory, and return the files' columns.
+        """Read all footers, keep as many as fit into memory, and return the files' columns.
 
         ``note`` gets each footer, in the order of the files.  Raises the errors of opening files
         and of reading footers, with the path.
@@ -437,7 +437,7 @@ class TableFiles:
 
 
 def _is_same(file: InputFile) -> bool:
-    """Return whether a local file that is open is still the one at its path."""
+    """Return whether an open local file is still the file at its path."""
     return file.descriptor is None or identity_at(file.location) == file.identity
 
 
@@ -464,7 +464,7 @@ def _note_hidden(footer: Footer, found: Mapping[str, set[Member]]) -> None:
 
 
 def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:
-    """Yield the ordinals below ``count`` in ranges, each longer than the one before.
+    """Yield the ordinals below ``count`` in ranges, each longer than the range before.
 
     ``most`` says how many files fit into memory together, from an ordinal on. One file always does.
     """

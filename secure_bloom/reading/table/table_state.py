@@ -118,7 +118,7 @@ class LoggedTable:
         )
 
     def with_columns_of_log(self, stored: pa.Schema) -> pa.Schema:
-        """Return the columns of the table, in its order, also those that no file has."""
+        """Return the columns of the table in its order, including columns that no file has."""
         in_files = frozenset(stored.names)
         return pa.schema(
             [

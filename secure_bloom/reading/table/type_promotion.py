@@ -235,7 +235,7 @@ def in_utc(field: pa.Field) -> pa.Field:
 
 
 def with_leaves(of: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a type whose leaves are changed, also those of members and elements."""
+    """Return the type with each leaf changed, also in members and elements."""
 
     def inner(field: pa.Field) -> pa.Field:
         return field.with_type(with_leaves(field.type, changed))

@@ -68,7 +68,7 @@ def prune_by_partition(pruner: FilePruner) -> None:
 
 
 def _value(pruner: FilePruner, condition: BoundCondition) -> pa.Scalar | None:
-    """Return the one value that all rows of the file have in the condition's column, or None."""
+    """Return the value that all rows of the file share in the condition's column, or None."""
     column, request = condition.path[0], pruner.context.request
     if column in request.partitions:
         return partition_scalar(request.schema.field(column), pruner.partition)
