@@ -34,6 +34,10 @@ from secure_bloom.tracing.runs import DIGEST_SIZES, LONGEST_KEY, is_text
 _PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _QUOTED: Final = re.compile(rb"=\r?\n|=40|=3[Dd]|=2[Ee]|=20|=[C-F][0-9A-F]=")
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
+#: Bytes as letters of Latin-1 in JSON: a control character that texts lack, and what each byte is.
+_IN_JSON: Final = re.compile(rb"\\u00[89][0-9a-fA-F]")
+_OF_JSON: Final = re.compile(rb"\\(?:u00([0-9a-fA-F]{2})|([\"\\/bfnrt]))")
+_SHORT_IN_JSON: Final = dict(zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True))
 _IN_RTF: Final = re.compile(rb"\\(?:'([0-9a-fA-F]{2})|u(-?[0-9]{3,5}) ?\??)")
 #: Letters of East Asian width, U+FF01 to U+FF5E.
 _EAST: Final = re.compile(rb"(?:\xef[\xbc\xbd][\x80-\xbf]){4}")
@@ -385,6 +389,14 @@ def _unescaped(text: bytes) -> bytes:
     return _ESCAPE.sub(letters, text)
 
 
+def _from_json(text: bytes) -> bytes:
+    def byte(match: re.Match[bytes]) -> bytes:
+        code = int(match[1], 16) if match[1] else _SHORT_IN_JSON[match[2][0]]
+        return bytes([code])
+
+    return _OF_JSON.sub(byte, text)
+
+
 def _from_html(text: bytes) -> bytes:
     return html.unescape(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogatepass")
 
@@ -402,6 +414,7 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
     (b"%", _PERCENT, unquote_to_bytes),
     (b"=", _QUOTED, quopri.decodestring),
     (b"\\", _ESCAPE, _unescaped),
+    (b"\\u00", _IN_JSON, _from_json),
     (b"\\", _IN_RTF, _from_rtf),
     (b"&", _ENTITY, _from_html),
     (b"\x1b", _COLOUR, partial(_COLOUR.sub, b"")),

@@ -7,6 +7,7 @@ import binascii
 import bz2
 import gzip
 import io
+import json
 import lzma
 import pickle
 import random
@@ -562,8 +563,14 @@ def _zip64() -> bytes:
 )
 @pytest.mark.parametrize(
     "write",
-    [bytes, base64.b64encode, lambda it: it.hex().encode(), blob],
-    ids=["bare", "b64", "hex", "blob"],
+    [
+        bytes,
+        base64.b64encode,
+        lambda it: it.hex().encode(),
+        lambda it: json.dumps([it.decode("latin-1")]).encode(),
+        blob,
+    ],
+    ids=["bare", "b64", "hex", "JSON", "blob"],
 )
 def test_packed_data_inside_unknown_bytes_is_found(
     tmp_path: Path, content: bytes, write: Callable[[bytes], bytes]
@@ -587,9 +594,10 @@ def test_packed_data_inside_unknown_bytes_is_found(
         lambda it: it.hex().encode(),
         lambda it: str([*it]).encode(),
         lambda it: "".join(f"%{byte:02x}" for byte in it).encode(),
+        lambda it: json.dumps({"data": it.decode("latin-1")}).encode(),
         blob,
     ],
-    ids=["b64", "lines", "b32", "b85", "hex", "numbers", "percent", "blob"],
+    ids=["b64", "lines", "b32", "b85", "hex", "numbers", "percent", "JSON", "blob"],
 )
 def test_unknown_bytes_are_listed_however_they_are_written(
     tmp_path: Path, content: bytes, write: Callable[[bytes], bytes]
