@@ -328,7 +328,7 @@ def _is_checkpoint(file: InputFile) -> bool:
 
 
 def _is_known(candidate: _Candidate, file: InputFile) -> bool:
-    """Return whether the file needs no search: its name says what it is, and its head agrees."""
+    """Return whether the file needs no search: its name says what it is, or its name and head."""
     if candidate.in_log and is_read_as_log(candidate.name):
         return True
     if candidate.table is not None:
